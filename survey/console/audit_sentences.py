@@ -118,10 +118,6 @@ SURVEYS = {
     "correct texts of administration": gettext_noop(
         "{who} corrected texts of {subject}"
     ),
-    "change texts of draft": gettext_noop("{who} changed texts of the draft {subject}"),
-    "change measures of draft": gettext_noop(
-        "{who} changed measures of the draft {subject}"
-    ),
     "start survey draft": gettext_noop("{who} started the survey {subject}"),
     "upload survey": gettext_noop("{who} uploaded the survey {subject}"),
     "publish survey": gettext_noop("{who} published the survey {subject}"),

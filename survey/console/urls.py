@@ -44,6 +44,7 @@ from survey.console.surveys import (
     upload,
 )
 from survey.console.surveys import views as surveys
+from survey.console.surveys.editor import views as editor
 
 CARDS = "administrations/<int:pk>/cards/"
 EMAILS = "administrations/<int:pk>/emails/"
@@ -220,6 +221,11 @@ urlpatterns = [
         name="administration_test_link",
     ),
     path(
+        "surveys/<int:pk>/test-link/",
+        trial_link.survey_test_link,
+        name="survey_test_link",
+    ),
+    path(
         "administrations/<int:pk>/questionnaire/",
         questionnaire.administration_questionnaire,
         name="administration_questionnaire",
@@ -331,7 +337,28 @@ urlpatterns = [
         upload.survey_upload_problems,
         name="survey_upload_problems",
     ),
+    path(
+        "surveys/uploads/<int:pk>/report/",
+        upload.survey_upload_report,
+        name="survey_upload_report",
+    ),
+    path(
+        "surveys/uploads/<int:pk>/report.csv",
+        upload.survey_upload_report_file,
+        name="survey_upload_report_file",
+    ),
     path("surveys/<int:pk>/", surveys.survey_detail, name="survey_detail"),
+    path("surveys/<int:pk>/edit/", editor.survey_edit, name="survey_edit"),
+    path(
+        "surveys/<int:pk>/edit/canvas/",
+        editor.survey_edit_canvas,
+        name="survey_edit_canvas",
+    ),
+    path(
+        "surveys/<int:pk>/edit/change/",
+        editor.survey_edit_change,
+        name="survey_edit_change",
+    ),
     path(
         "surveys/<int:pk>/variables/",
         surveys.survey_variables,
@@ -381,16 +408,15 @@ urlpatterns = [
         texts.survey_correct_here,
         name="survey_correct_here",
     ),
-    path("surveys/<int:pk>/texts/<int:n>/", texts.survey_texts, name="survey_texts"),
+    path(
+        "surveys/<int:pk>/edit/texts/",
+        texts.survey_edit_texts,
+        name="survey_edit_texts",
+    ),
     path(
         "surveys/<int:pk>/measures/",
         measures.survey_measures,
         name="survey_measures",
-    ),
-    path(
-        "surveys/<int:pk>/measures/sheet/",
-        measures.survey_measures_sheet,
-        name="survey_measures_sheet",
     ),
     path(
         "surveys/<int:pk>/measures/<int:n>/",

@@ -306,7 +306,9 @@ class Retirement(Table):
 class SurveyUpload(Table, district=Reference.MOVED):
     """An uploaded workbook, and the problems found in it.
 
-    `problems` and `warnings` are lists of {sheet, row, column, reason, text}.
+    `problems` and `warnings` are lists of {sheet, row, column, reason, text};
+    `report` is one of {place, text, outcome, reason, part} if a questionnaire of
+    another program was converted.
     """
 
     by = models.ForeignKey(
@@ -325,6 +327,7 @@ class SurveyUpload(Table, district=Reference.MOVED):
     read_at = models.DateTimeField(null=True)
     problems = models.JSONField(default=list)
     warnings = models.JSONField(default=list)
+    report = models.JSONField(default=list, db_default=[])
     # The draft that was created from it, until that is deleted.
     survey = models.ForeignKey(
         Survey, on_delete=models.SET_NULL, null=True, related_name="uploads"

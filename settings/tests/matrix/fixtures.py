@@ -46,7 +46,7 @@ from survey.fieldwork.message_platforms.platforms import create_key, create_plat
 from survey.fieldwork.open_codes.codes import code_of, create_open_code
 from survey.instrument.definitions.corrections import publish_correction
 from survey.instrument.definitions.publishing import publish_survey
-from survey.instrument.definitions.text_drafts import start_text_draft
+from survey.instrument.drafts.corrections import start_correction
 from survey.instrument.xlsform import import_survey, read_xlsform
 from survey.models import (
     Administration,
@@ -286,14 +286,15 @@ ROUTE_PARAMETERS = (
     # Surveys of a district, and those of the state, which all may use.
     RouteParameter("survey_uploaded pk", pk_of("survey_upload"), shared=True),
     RouteParameter("survey_upload_problems pk", pk_of("survey_upload"), shared=True),
+    RouteParameter("survey_upload_report pk", pk_of("survey_upload"), shared=True),
+    RouteParameter("survey_upload_report_file pk", pk_of("survey_upload"), shared=True),
+    RouteParameter("survey_edit_texts pk", pk_of("text_draft"), shared=True),
     RouteParameter("survey_edit* pk", pk_of("draft"), shared=True),
     RouteParameter("survey_edit_restore number", lambda place, route: 0, owned=False),
     RouteParameter("survey_check pk", pk_of("draft"), shared=True),
     RouteParameter("survey_publish pk", pk_of("draft"), shared=True),
     RouteParameter("survey_delete pk", pk_of("draft"), shared=True),
     RouteParameter("survey_bring_back pk", pk_of("retired"), shared=True),
-    RouteParameter("survey_texts pk", pk_of("text_draft"), shared=True),
-    RouteParameter("survey_texts n", lambda place, route: 2, owned=False),
     RouteParameter("survey_measure* pk", pk_of("draft"), shared=True),
     RouteParameter("survey_measure n", lambda place, route: 0, owned=False),
     RouteParameter("survey_essential pk", pk_of("draft"), shared=True),
@@ -770,6 +771,15 @@ def create_survey_upload(
         read_at=timezone.now(),
         problems=[problem],
         warnings=[problem],
+        report=[
+            {
+                "place": "q1",
+                "text": mark,
+                "outcome": "refused",
+                "reason": "is no question",
+                "part": "question",
+            }
+        ],
     )
 
 
@@ -798,7 +808,7 @@ def create_surveys(mark: str, by: User, district: District | None) -> dict[str, 
         "survey": published.survey,
         "draft": imported("draft", "1", "Draft"),
         "correction": imported("own", "3", "The first", corrects=published),
-        "text_draft": start_text_draft(corrects=published, by=by),
+        "text_draft": start_correction(corrects=published, by=by),
         "corrected": corrected,
         "retired": retired,
         "survey_upload": create_survey_upload(mark, by, district),

@@ -74,8 +74,6 @@ class Contents:
     pages: list[PageSection]
     option_sets: list[OptionSetRow]
     measures: list[MeasureRow]
-    # Whether they were changed in the console, so that the workbook has others.
-    measures_differ: bool
     # The number of items that respondents answer.
     questions: int
 
@@ -133,8 +131,7 @@ def contents_of(survey: Survey) -> Contents:
         )
         for measure in measures["measures"]
     ]
-    differ = bool(survey.source_name) and measures.get("changed_here", False)
-    return Contents(pages, option_sets, measure_rows, differ, questions)
+    return Contents(pages, option_sets, measure_rows, questions)
 
 
 def rules_in_words(rules: ItemRules) -> Iterator[tuple[str, str]]:

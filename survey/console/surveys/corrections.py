@@ -30,6 +30,7 @@ from survey.instrument.definitions.measures import measures_of
 from survey.instrument.definitions.publishing import NotPublishable
 from survey.instrument.definitions.schema import load_definition
 from survey.instrument.definitions.uploads import receive_upload
+from survey.instrument.drafts.drafting import is_stale, refresh_rows
 from survey.models import Administration, PublishedSurvey, Survey
 
 
@@ -109,6 +110,9 @@ def survey_correction(request: StaffRequest, pk: int) -> HttpResponse:
         comparison = compare(earlier, definition, measures)
     else:
         try:
+            if is_stale(survey):
+                refresh_rows(survey)
+                measures = measures_of(corrects.survey), measures_of(survey)
             definition = corrected_definition(survey, earlier, corrects.digest)
             comparison = compare(earlier, definition, measures)
         except NotPublishable as error:

@@ -3,38 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from io import BytesIO
 
 from django.contrib import messages
 from django.core.exceptions import ValidationError
-from django.db import transaction
 from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
-from openpyxl import Workbook
-from openpyxl.cell import WriteOnlyCell
 
 from accounts import forms
 from accounts.access import needs
-from accounts.http import StaffRequest, attachment
+from accounts.http import StaffRequest
 from accounts.permissions import Capability
 from survey.console.surveys.contents import contents_of
 from survey.console.surveys.views import (
     own_survey_or_404,
     refreshed,
     survey_or_404,
-)
-from survey.instrument.definitions.measure_editing import (
-    MeasuresChanged,
-    digest_of,
-    editable_measures,
-    may_change_measures,
-    save_essential,
-    save_measure,
-    sheet_cells,
 )
 from survey.instrument.definitions.ownership import may_change
 from survey.instrument.definitions.schema import (
@@ -44,8 +31,14 @@ from survey.instrument.definitions.schema import (
     Measures,
     Texts,
 )
-from survey.instrument.drafts.drafting import store_measures
-from survey.instrument.drafts.exporting import XLSX
+from survey.instrument.drafts.measures import (
+    current_measures,
+    digest_of,
+    may_change_measures,
+    save_essential,
+    save_measure,
+)
+from survey.instrument.drafts.workbook import ChangeConflict
 from survey.instrument.xlsform.measures import NEGATIVE, POSITIVE
 from survey.instrument.xlsform.names import LONGEST_NAME, normalised
 from survey.models import Item, Survey
@@ -233,7 +226,7 @@ def survey_measures(request: StaffRequest, pk: int) -> HttpResponse:
     """List essentials and measures, of any survey that the user may see."""
     survey = survey_or_404(request, pk)
     refreshed(survey)
-    content, contents = editable_measures(survey), contents_of(survey)
+    content, contents = current_measures(survey), contents_of(survey)
     code = survey.language_to_read
     used = [measure["essential"] for measure in content["measures"]]
     return render(
@@ -243,7 +236,6 @@ def survey_measures(request: StaffRequest, pk: int) -> HttpResponse:
             "survey": survey,
             "is_editable": may_change(request.permissions, survey)
             and may_change_measures(survey),
-            "measures_differ": contents.measures_differ,
             "essentials": [
                 (n, row["label"].get(code) or row["name"], row, used.count(row["name"]))
                 for n, row in enumerate(content["essentials"], start=1)
@@ -251,26 +243,6 @@ def survey_measures(request: StaffRequest, pk: int) -> HttpResponse:
             "measures": list(enumerate(contents.measures, start=1)),
         },
     )
-
-
-@needs(Capability.MANAGE_SURVEYS)
-@require_safe
-def survey_measures_sheet(request: StaffRequest, pk: int) -> HttpResponse:
-    """Download the measures as a sheet, to copy it into the workbook."""
-    survey = survey_or_404(request, pk)
-    refreshed(survey)
-    book = Workbook(write_only=True)
-    sheet = book.create_sheet("measures")
-    for texts in sheet_cells(editable_measures(survey), survey.languages):
-        cells = [WriteOnlyCell(sheet, text) for text in texts]
-        for cell in cells:
-            # No text runs as a formula.
-            cell.data_type = "s"
-        sheet.append(cells)
-    file = BytesIO()
-    book.save(file)
-    name = f"{survey.name} {survey.version} measures.xlsx".replace("/", "-")
-    return attachment(file.getvalue(), filename=name, content_type=XLSX)
 
 
 @needs(Capability.MANAGE_SURVEYS)
@@ -287,11 +259,10 @@ def survey_essential(request: StaffRequest, pk: int, n: int) -> HttpResponse:
     def save(*, remove: bool) -> None:
         save_essential(
             survey=survey,
-            place=n - 1 if n else None,
+            name=essential["name"] if essential else "",
             essential=None if remove else form.value(),
             seen=request.POST.get("seen", ""),
             by=request.user,
-            request=request,
         )
 
     return _edit(request, form, save, "survey/console/survey_essential.html")
@@ -311,11 +282,10 @@ def survey_measure(request: StaffRequest, pk: int, n: int) -> HttpResponse:
     def save(*, remove: bool) -> None:
         save_measure(
             survey=survey,
-            place=n - 1 if n else None,
+            name=measure["name"] if measure else "",
             measure=None if remove else form.measure_value(),
             seen=request.POST.get("seen", ""),
             by=request.user,
-            request=request,
         )
 
     return _edit(request, form, save, "survey/console/survey_measure.html")
@@ -326,7 +296,7 @@ def _draft_or_404(request: StaffRequest, pk: int) -> tuple[Survey, Measures]:
     refreshed(survey)
     if not may_change_measures(survey):
         raise Http404
-    return survey, editable_measures(survey)
+    return survey, current_measures(survey)
 
 
 def _edit(
@@ -339,11 +309,9 @@ def _edit(
     remove = "remove" in request.POST and entry is not None
     if request.method == "POST" and (remove or form.is_valid()):
         try:
-            with transaction.atomic():
-                save(remove=remove)
-                store_measures(survey, by=request.user)
-        except MeasuresChanged as error:
-            messages.error(request, error.messages[0])
+            save(remove=remove)
+        except ChangeConflict as error:
+            messages.error(request, str(error))
             return redirect("survey_measures", survey.pk)
         except ValidationError as error:
             form.add_problems(error)

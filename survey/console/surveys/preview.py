@@ -81,7 +81,7 @@ def survey_preview(request: StaffRequest, pk: int) -> HttpResponseBase:
     seed = _number(request.GET.get("seed", ""))
     language = refusal = ""
     try:
-        language = language_of(request, _published(survey))
+        language = language_of(request, published_or_draft(survey))
     except NotPublishable as error:
         refusal = str(error)
     frame = reverse("survey_preview_take", args=[pk, seed])
@@ -243,7 +243,7 @@ def _frame(preview: Preview) -> dict[str, object]:
 def _preview(request: StaffRequest, pk: int, seed: int) -> Preview:
     survey = survey_or_404(request, pk)
     try:
-        published = _published(survey)
+        published = published_or_draft(survey)
     except NotPublishable:
         raise Http404 from None
     if seed > MAX_SEED:
@@ -268,7 +268,7 @@ def language_of(request: HttpRequest, published: Published) -> str:
 _drafts: OrderedDict[tuple[int, datetime, int], tuple[Published, float]] = OrderedDict()
 
 
-def _published(survey: Survey) -> Published:
+def published_or_draft(survey: Survey) -> Published:
     """Return the survey as published, or compile a draft. Raises NotPublishable."""
     if survey.published_at is not None:
         digest = survey.published.values_list("digest", flat=True).get()

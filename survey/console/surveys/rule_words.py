@@ -3,29 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
-from survey.instrument.definitions.expressions import to_text
-from survey.instrument.definitions.schema import Expr, ItemDefinition, SurveyDefinition
+from survey.instrument.definitions.expressions import columns_of, references
+from survey.instrument.definitions.schema import Expr, SurveyDefinition
+from survey.instrument.drafts.conditions import COLUMN, THIS, Subject, group_of
+from survey.instrument.drafts.rule_sentences import sentence_of
 from survey.instrument.xlsform.writing import as_text
 from survey.taking.rendering import Localizer
-
-_COMPARISONS = {
-    "=": gettext_lazy("{} is {}"),
-    "!=": gettext_lazy("{} is not {}"),
-    "<": gettext_lazy("{} is less than {}"),
-    "<=": gettext_lazy("{} is at most {}"),
-    ">": gettext_lazy("{} is more than {}"),
-    ">=": gettext_lazy("{} is at least {}"),
-    "selected": gettext_lazy("{} includes {}"),
-}
-_JOINS = {"and": gettext_lazy(" and "), "or": gettext_lazy(" or ")}
-
-
-class NoWords(Exception):
-    """The expression computes something; it is shown as its author wrote it."""
 
 
 class RuleWords:
@@ -61,7 +48,7 @@ class RuleWords:
             }
         if (choice_filter := item.get("choice_filter")) is not None:
             yield _("Options are shown where %(choice_filter)s.") % {
-                "choice_filter": as_text(choice_filter)
+                "choice_filter": self.condition(choice_filter, name)
             }
         if scale := item.get("range"):
             yield (
@@ -74,55 +61,36 @@ class RuleWords:
             yield _("Cannot be changed.")
 
     def condition(self, expr: Expr, of_item: str) -> str:
-        try:
-            return self._say(expr, of_item)
-        except NoWords:
-            return as_text(expr)
-
-    def _say(self, expr: Expr, of_item: str, *, is_inner: bool = False) -> str:
-        if not isinstance(expr, list):
-            raise NoWords
-        operation, *arguments = expr
-        if operation in _JOINS:
-            parts = [self._say(part, of_item, is_inner=True) for part in arguments]
-            joined = _JOINS[operation].join(parts)
-            return f"({joined})" if is_inner else joined
-        if operation == "not":
-            return _("it is not true that %(condition)s") % {
-                "condition": self._say(arguments[0], of_item)
-            }
-        if operation not in _COMPARISONS:
-            raise NoWords
-        left, right = arguments
-        item = self._item(left)
-        return _COMPARISONS[operation].format(
-            self._question(left, of_item), self._value(right, item, of_item)
-        )
-
-    def _item(self, expr: Expr) -> ItemDefinition | None:
-        if isinstance(expr, list) and expr[0] == "$":
-            return self.definition["items"].get(expr[1])
-        return None
-
-    def _question(self, expr: Expr, of_item: str) -> str:
-        if self._item(expr) is None or not isinstance(expr, list):
-            raise NoWords
-        if expr[1] == of_item:
-            return _("the answer")
-        if expr[1] not in self.numbers:
-            raise NoWords
-        return _("the answer to question %(number)s") % {
-            "number": self.numbers[expr[1]]
+        """Say a rule; one that computes something is shown as it was written."""
+        subjects = {
+            THIS if name == of_item else name: self.subject(name, of_item)
+            for name in references(expr)
+            if name in self.numbers or name == of_item
         }
+        for name in columns_of(expr):
+            phrase = _("the option’s %(column)s") % {"column": name}
+            subject = Subject(COLUMN + name, "column", phrase=phrase)
+            if name == "name":
+                options = self.subject(of_item, of_item).options
+                subject = replace(subject, phrase=_("the option"), options=options)
+            subjects[COLUMN + name] = subject
+        group = group_of(expr, subjects)
+        return as_text(expr) if group is None else sentence_of(group, subjects)
 
-    def _value(self, expr: Expr, item: ItemDefinition | None, of_item: str) -> str:
-        if isinstance(expr, bool):
-            raise NoWords
-        if isinstance(expr, list):
-            return self._question(expr, of_item)
-        text = expr if isinstance(expr, str) else to_text(float(expr))
-        name = item.get("option_set", "") if item is not None else ""
-        for option in self.definition["option_sets"].get(name, []):
-            if option["value"] == text:
-                return f"“{self.localizer.plain(option['label'])}”"
-        return f"“{text}”" if isinstance(expr, str) and text else text or _("empty")
+    def subject(self, name: str, of_item: str) -> Subject:
+        item = self.definition["items"][name]
+        options = self.definition["option_sets"].get(item.get("option_set", ""), [])
+        phrase = _("the answer")
+        if name != of_item:
+            phrase = _("the answer to question %(number)s") % {
+                "number": self.numbers[name]
+            }
+        return Subject(
+            name,
+            item["kind"],
+            options=tuple(
+                (option["value"], self.localizer.plain(option["label"]))
+                for option in options
+            ),
+            phrase=phrase,
+        )

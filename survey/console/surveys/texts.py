@@ -1,88 +1,42 @@
-"""Correct texts of a published survey in the console, page by page."""
+"""Change the texts of a draft in one language, beside the originals."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from django.contrib import messages
 from django.core.exceptions import ValidationError
-from django.http import Http404, HttpResponse, QueryDict
+from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from accounts import forms
 from accounts.access import needs
+from accounts.console.listing import ComputedListing
 from accounts.http import StaffRequest
 from accounts.permissions import Capability
 from survey.console.surveys.views import own_survey_or_404
-from survey.instrument.definitions.schema import LanguageDefinition, Texts
-from survey.instrument.definitions.text_drafts import (
-    LONGEST_TEXT,
-    SurveyText,
-    TextsChanged,
-    TextSection,
-    save_texts,
-    sections_of,
-    start_text_draft,
-    text_drafts,
-)
+from survey.instrument.drafts.commands import languages_of
+from survey.instrument.drafts.corrections import start_correction
+from survey.instrument.drafts.store import load_book
+from survey.instrument.drafts.texts import DraftText, TextChanged, save_text, texts_in
+from survey.instrument.drafts.workbook import ChangeConflict, LimitReached
+from survey.instrument.xlsform.languages import Language
+from survey.models import Survey
+
+SHOWN = {
+    "all": gettext_lazy("All texts"),
+    "missing": gettext_lazy("Missing"),
+    "stale": gettext_lazy("Original changed since"),
+}
 
 
-class TextsForm(forms.Form):
-    """The texts of a section, with a field for each language."""
-
-    def __init__(
-        self,
-        section: TextSection,
-        languages: Sequence[LanguageDefinition],
-        data: QueryDict | None = None,
-    ) -> None:
-        super().__init__(data)
-        self.section, self.languages = section, languages
-        self.fields["seen"] = forms.CharField(
-            widget=forms.HiddenInput, initial=section.digest, max_length=64
-        )
-        for row in section.texts:
-            for language in languages:
-                code = language["code"]
-                text = row.texts.get(code, "")
-                label = f"{row.place}, {language['name']}"
-                rows = min(max(len(text) // 40 + 1, text.count("\n") + 1, 2), 12)
-                self.fields[f"{row.key}-{code}"] = forms.CharField(
-                    label=label,
-                    initial=text,
-                    required=False,
-                    max_length=LONGEST_TEXT,
-                    widget=forms.Textarea(
-                        attrs={
-                            "rows": rows,
-                            "cols": 36,
-                            "aria-label": label,
-                            "lang": code,
-                            "dir": language["direction"],
-                        }
-                    ),
-                )
-
-    def rows(self) -> list[tuple[SurveyText, list[forms.BoundField]]]:
-        return [
-            (
-                text,
-                [self[f"{text.key}-{language['code']}"] for language in self.languages],
-            )
-            for text in self.section.texts
-        ]
-
-    def texts(self) -> dict[str, Texts]:
-        return {
-            text.key: {
-                language["code"]: self.cleaned_data[f"{text.key}-{language['code']}"]
-                for language in self.languages
-            }
-            for text in self.section.texts
-        }
+def own_draft_or_404(request: StaffRequest, pk: int) -> Survey:
+    """Return a draft that the user may change."""
+    survey = own_survey_or_404(request, pk)
+    if survey.published_at is not None:
+        raise Http404
+    return survey
 
 
 @needs(Capability.MANAGE_SURVEYS)
@@ -93,59 +47,110 @@ def survey_correct_here(request: StaffRequest, pk: int) -> HttpResponse:
     published = survey.published.first()
     if published is None:
         raise Http404
-    draft = start_text_draft(corrects=published, by=request.user, request=request)
-    return redirect("survey_texts", draft.pk, 1)
+    draft = start_correction(corrects=published, by=request.user, request=request)
+    return redirect("survey_edit_texts", draft.pk)
 
 
 @needs(Capability.MANAGE_SURVEYS)
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
-def survey_texts(request: StaffRequest, pk: int, n: int) -> HttpResponse:
-    """Edit the texts of one page, or of one set of options, side by side."""
-    survey = own_survey_or_404(request, pk)
-    if not text_drafts().filter(pk=survey.pk).exists():
-        raise Http404
-    sections = sections_of(survey)
-    if not 1 <= n <= len(sections):
-        raise Http404
-    section = sections[n - 1]
-    form = TextsForm(section, survey.languages, request.POST or None)
-    if request.method == "POST" and form.is_valid():
-        try:
-            changed = save_texts(
-                survey=survey,
-                number=n - 1,
-                seen=form.cleaned_data["seen"],
-                texts=form.texts(),
-                by=request.user,
-                request=request,
-            )
-        except TextsChanged as error:
-            messages.error(request, error.messages[0])
-            return redirect("survey_texts", survey.pk, n)
-        except ValidationError as error:
-            for name, errors in error.error_dict.items():
-                form.add_error(name, errors)
-        else:
-            done = (
-                _("%(section)s: %(count)s changed.")
-                if changed
-                else _("%(section)s: nothing was changed.")
-            )
-            values = {"section": section.name, "count": changed}
-            messages.success(request, done % values)
-            if "review" in request.POST:
-                return redirect("survey_correction", survey.pk)
-            return redirect("survey_texts", survey.pk, min(n + 1, len(sections)))
-    return render(
+def survey_edit_texts(request: StaffRequest, pk: int) -> HttpResponse:
+    """List all texts in one language, 50 to a page, and save one of them."""
+    survey = own_draft_or_404(request, pk)
+    if request.method == "POST":
+        return _save(request, survey)
+    book = load_book(survey)
+    languages = languages_of(book)
+    language = _language(request, languages)
+    texts = texts_in(book, language)
+    counts = {state: sum(text.state == state for text in texts) for state in SHOWN}
+    shown = request.GET.get("show", "all")
+    if shown in ("missing", "stale"):
+        texts = [text for text in texts if text.state == shown]
+    else:
+        shown = "all"
+    listing = ComputedListing(
         request,
-        "survey/console/survey_texts.html",
+        texts,
+        text=lambda text: f"{text.name} {text.original} {text.text}",
+        # In the order of the workbook.
+        sorts={"place": lambda text: 0},
+    )
+    return listing.render(
+        "survey/console/editor/texts.html",
         {
             "survey": survey,
             "corrected": survey.corrects.survey if survey.corrects else None,
-            "form": form,
-            "section": section,
-            "sections": list(enumerate(sections, 1)),
-            "n": n,
+            "languages": languages,
+            "language": language,
+            "first": languages[0],
+            "shown": shown,
+            "filters": [
+                (state, words, counts[state]) for state, words in SHOWN.items()
+            ],
         },
     )
+
+
+def _language(request: StaffRequest, languages: list[Language]) -> Language:
+    """Return the language that is asked for, else the first translation."""
+    asked = request.GET.get("language") or request.POST.get("language", "")
+    by_code = {language.code: language for language in languages}
+    return by_code.get(asked) or (languages[1:] or languages)[0]
+
+
+def _save(request: StaffRequest, survey: Survey) -> HttpResponse:
+    """Save one text. Answer htmx with its row, and a plain form with the page."""
+    sheet, _dash, rest = request.POST.get("text_id", "").partition("-")
+    key, _dash, field = rest.partition("-")
+    code, text = request.POST.get("language", ""), request.POST.get("text", "")
+    context: dict[str, object] = {"survey": survey}
+    status = 200
+    try:
+        saved = save_text(
+            survey=survey,
+            sheet=sheet,
+            key=key,
+            field=field,
+            code=code,
+            text=text,
+            seen=request.POST.get("seen", ""),
+            by=request.user,
+        )
+        context["saved"] = True
+    except TextChanged as conflict:
+        saved = _row_of(survey, sheet, key, field, code)
+        context |= {"theirs": conflict.text, "mine": text, "error": str(conflict)}
+        status = 409
+    except (ChangeConflict, LimitReached, ValidationError) as error:
+        words = error.messages[0] if isinstance(error, ValidationError) else str(error)
+        saved = _row_of(survey, sheet, key, field, code)
+        context |= {"mine": text, "error": words}
+        status = 422
+    if not request.htmx and status == 200:
+        messages.success(request, _("Saved."))
+        return redirect(request.get_full_path())
+    book = load_book(survey)
+    languages = {language.code: language for language in languages_of(book)}
+    context |= {
+        "row": saved,
+        "language": languages.get(code),
+        "first": languages_of(book)[0],
+    }
+    if request.htmx:
+        # htmx puts nothing into the page from a reply with an error's status.
+        return render(request, "survey/console/editor/_text.html", context)
+    return render(
+        request, "survey/console/editor/text_alone.html", context, status=status
+    )
+
+
+def _row_of(survey: Survey, sheet: str, key: str, field: str, code: str) -> DraftText:
+    """Return a text as it is stored now. Raises Http404 if it is gone."""
+    book = load_book(survey)
+    for language in languages_of(book):
+        if language.code == code:
+            for text in texts_in(book, language):
+                if (text.sheet, text.key, text.field) == (sheet, key, field):
+                    return text
+    raise Http404

@@ -1,4 +1,4 @@
-"""Try the survey of an administration as its people see it, without a trace.
+"""Try a survey as its people see it, without a trace.
 
 The pages are those of the preview, where saves are answered in the browser: no
 route stores anything. A link with a signature opens them on a phone, for a short
@@ -25,16 +25,24 @@ from accounts.permissions import Capability
 from survey.console.surveys.preview import (
     Preview,
     language_of,
+    published_or_draft,
     show_complete,
     show_content,
     show_take,
 )
+from survey.console.surveys.views import survey_or_404
 from survey.fieldwork.administrations.queries import administration_or_404
-from survey.models import PublishedSurvey
+from survey.instrument.definitions.publishing import NotPublishable
+from survey.models import PublishedSurvey, Survey
 from survey.taking.published import Published, published_survey
 
 SALT = "survey.trial_link"
 VALID_FOR_HOURS = 2
+# Colleagues read a draft when they have time.
+DRAFT_VALID_FOR_DAYS = 7
+HOUR, DAY = 60 * 60, 24 * 60 * 60
+# Before the survey's id, in a link that is of no administration.
+OF_SURVEY = "survey "
 
 
 @needs(Capability.SEE_RATES)
@@ -64,6 +72,29 @@ def administration_test_link(request: StaffRequest, pk: int) -> HttpResponseBase
         },
     )
     return csp_update({"frame-src": [SELF]})(lambda _: response)(request)
+
+
+@needs(Capability.MANAGE_SURVEYS)
+@never_cache
+@require_safe
+def survey_test_link(request: StaffRequest, pk: int) -> HttpResponse:
+    """Show the link with which colleagues try a survey, also a draft, on a phone.
+
+    It opens the draft as it is then, until it is deleted.
+    """
+    survey = survey_or_404(request, pk)
+    token = signing.dumps(f"{OF_SURVEY}{survey.pk}", salt=SALT)
+    link = request.build_absolute_uri(reverse("trial_take", args=[token]))
+    return render(
+        request,
+        "survey/console/survey_test_link.html",
+        {
+            "survey": survey,
+            "link": link,
+            "qr_path": qr_path(link),
+            "days": DRAFT_VALID_FOR_DAYS,
+        },
+    )
 
 
 @anyone
@@ -96,9 +127,19 @@ def trial_complete(request: HttpRequest, token: str) -> HttpResponseBase:
 def _preview(request: HttpRequest, token: str) -> Preview | None:
     """Return None for a link that was changed or is too old."""
     try:
-        pk = signing.loads(token, salt=SALT, max_age=VALID_FOR_HOURS * 60 * 60)
-        published = _published_of(pk)
-    except (signing.BadSignature, PublishedSurvey.DoesNotExist):
+        subject = signing.loads(token, salt=SALT, max_age=DRAFT_VALID_FOR_DAYS * DAY)
+        if isinstance(subject, str):
+            pk = int(subject.removeprefix(OF_SURVEY))
+            published = published_or_draft(Survey.objects.defer("source").get(pk=pk))
+        else:
+            signing.loads(token, salt=SALT, max_age=VALID_FOR_HOURS * HOUR)
+            published = _published_of(subject)
+    except (
+        signing.BadSignature,
+        NotPublishable,
+        PublishedSurvey.DoesNotExist,
+        Survey.DoesNotExist,
+    ):
         return None
     base = reverse("trial_take", args=[token]).removesuffix("take/")
     return Preview(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.contrib import messages
 from django.core.files.uploadedfile import UploadedFile
+from django.core.paginator import Paginator
 from django.db.models import Q, QuerySet
 from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
@@ -55,6 +56,12 @@ class WorkbookForm(forms.Form):
     )
 
 
+# A file is recognised by what is in it; the browser offers these first.
+ENDINGS = (".xlsx", ".xls", ".lss", ".txt", ".tsv", ".qsf", ".csv", ".json")
+LINES_ON_A_PAGE = 200
+OUTCOMES = ("refused", "changed", "taken")
+
+
 class UploadForm(WorkbookForm):
     """Ask for the owner as well, where the user has a choice."""
 
@@ -65,6 +72,14 @@ class UploadForm(WorkbookForm):
         files: MultiValueDict[str, UploadedFile] | None = None,
     ) -> None:
         super().__init__(data, files)
+        file = self.fields["file"]
+        file.label = _("File")
+        file.help_text = _(
+            "An XLSForm (.xlsx or .xls), or a questionnaire of LimeSurvey (.lss or"
+            " tab-separated), Qualtrics (.qsf), REDCap (data dictionary, .csv) or"
+            " SurveyJS (.json). At most %(most)s MB."
+        ) % {"most": SURVEY.file // MIB}
+        file.widget.attrs["accept"] = ",".join(ENDINGS)
         self.owners = owners_of(permissions)
         if len(self.owners) > 1:
             self.fields["owner"] = forms.ChoiceField(
@@ -114,6 +129,8 @@ def survey_uploaded(request: StaffRequest, pk: int) -> HttpResponse:
                 "%(file)s was uploaded as a draft. It replaces the draft of %(date)s."
             ) % {"file": upload.name, "date": day}
         messages.success(request, words)
+        if upload.report:
+            return redirect("survey_upload_report", upload.pk)
         return redirect(
             "survey_correction" if upload.corrects_id else "survey_detail",
             upload.survey_id,
@@ -155,6 +172,56 @@ def survey_upload_problems(request: StaffRequest, pk: int) -> HttpResponse:
         ],
         filename="problems.csv",
     )
+
+
+@needs(Capability.MANAGE_SURVEYS)
+@require_safe
+def survey_upload_report(request: StaffRequest, pk: int) -> HttpResponse:
+    """Show what became of each part of a questionnaire that was converted."""
+    upload = upload_or_404(request, pk)
+    if not upload.report:
+        raise Http404
+    outcome = request.GET.get("outcome", "")
+    outcome = outcome if outcome in OUTCOMES else ""
+    # Problems first, those of settings last; then in the order of the original.
+    lines = sorted(
+        upload.report,
+        key=lambda line: (OUTCOMES.index(line["outcome"]), line["part"] == "setting"),
+    )
+    shown = [line for line in lines if outcome in ("", line["outcome"])]
+    questions = [line for line in lines if line["part"] == "question"]
+    page = Paginator(shown, LINES_ON_A_PAGE).get_page(request.GET.get("page"))
+    return render(
+        request,
+        "survey/console/survey_upload_report.html",
+        {
+            "upload": upload,
+            "outcome": outcome,
+            "page": page,
+            "counts": [
+                {
+                    "outcome": name,
+                    "lines": sum(line["outcome"] == name for line in lines),
+                    "questions": sum(line["outcome"] == name for line in questions),
+                }
+                for name in OUTCOMES
+            ],
+            "lines": len(lines),
+            "questions": len(questions),
+        },
+    )
+
+
+@needs(Capability.MANAGE_SURVEYS)
+@require_safe
+def survey_upload_report_file(request: StaffRequest, pk: int) -> HttpResponse:
+    """Download the report of a conversion, in the order of the original."""
+    upload = upload_or_404(request, pk)
+    if not upload.report:
+        raise Http404
+    columns = ("part", "place", "text", "outcome", "reason")
+    rows = [tuple(line[column] for column in columns) for line in upload.report]
+    return csv_response([columns, *rows], filename="report.csv")
 
 
 def uploads_for(permissions: Permissions) -> QuerySet[SurveyUpload]:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from django.contrib import messages
 from django.db.models import (
+    BooleanField,
     Case,
     Count,
     Exists,
+    ExpressionWrapper,
     F,
     IntegerField,
     Model,
     OuterRef,
+    Q,
     QuerySet,
     Subquery,
     Value,
@@ -33,6 +37,7 @@ from accounts.console.listing import Listing
 from accounts.http import StaffRequest
 from accounts.language import language_to_read
 from accounts.permissions import Capability, Permissions
+from survey.console.administrations.open_drafts import begin_draft
 from survey.console.surveys.contents import contents_of
 from survey.console.surveys.questionnaire import pages_of
 from survey.fieldwork.administrations import administrations_for
@@ -67,6 +72,8 @@ if TYPE_CHECKING:
 
 # As an owner in a form.
 STATE = "state"
+# In a form that publishes: begin a survey round with it.
+OPEN = "open"
 
 
 def survey_or_404(request: StaffRequest, pk: int) -> Survey:
@@ -179,7 +186,12 @@ def survey_detail(request: StaffRequest, pk: int) -> HttpResponse:
         return redirect("survey_detail", newer.pk)
     problems = refreshed(survey)
     published = survey.published.defer("definition").first()
-    upload = survey.uploads.order_by("-pk").defer("content").first()
+    upload = (
+        survey.uploads.order_by("-pk")
+        .defer("content", "report")
+        .annotate(has_report=ExpressionWrapper(~Q(report=[]), BooleanField()))
+        .first()
+    )
     offered = (
         administrations_for(request.permissions, Capability.SEE_RATES)
         .filter(published__survey=survey)
@@ -205,6 +217,7 @@ def survey_detail(request: StaffRequest, pk: int) -> HttpResponse:
         except NotPublishable as error:
             not_publishable = str(error)
     measures = measures_of(survey)
+    is_changeable = may_change(request.permissions, survey)
     return render(
         request,
         "survey/console/survey_detail.html",
@@ -218,9 +231,15 @@ def survey_detail(request: StaffRequest, pk: int) -> HttpResponse:
             "versions": list(versions),
             # Those of the workbook; an edited draft has a page that checks it.
             "warnings": upload.warnings if upload and not survey.last_change else [],
+            "converted": upload if upload and upload.has_report else None,
             "problems": problems,
-            "may_change": may_change(request.permissions, survey),
+            "may_change": is_changeable,
+            "asks_to_publish": is_changeable
+            and published is None
+            and survey.corrects is None
+            and not not_publishable,
             "not_publishable": not_publishable,
+            "publish": PUBLISH,
         },
     )
 
@@ -285,6 +304,8 @@ class Step:
     button: StrPromise
     done: StrPromise
     is_dangerous: bool = False
+    # A second button, which goes on with the survey.
+    and_open: StrPromise | str = ""
 
 
 PUBLISH = Step(
@@ -303,6 +324,7 @@ PUBLISH = Step(
     ),
     button=gettext_lazy("Publish version"),
     done=gettext_lazy("{survey} is published. Next, open a survey round."),
+    and_open=gettext_lazy("Publish and open a survey round"),
 )
 RETIRE = Step(
     heading=gettext_lazy("Retire"),
@@ -341,7 +363,8 @@ DELETE = Step(
 @require_http_methods(["GET", "HEAD", "POST"])
 def survey_publish(request: StaffRequest, pk: int) -> HttpResponse:
     survey = own_survey_or_404(request, pk)
-    return _step(request, survey, PUBLISH, publish_draft)
+    publish = partial(publish_draft, seen=request.POST.get("seen", ""))
+    return _step(request, survey, PUBLISH, publish)
 
 
 @needs(Capability.MANAGE_SURVEYS)
@@ -380,6 +403,9 @@ def _step(
             refusal = str(error)
         else:
             messages.success(request, step.done.format(survey=survey.full_title))
+            if step is PUBLISH and OPEN in request.POST:
+                draft = begin_draft(request.session, survey.published.only("pk").get())
+                return redirect("administration_open_step", draft.key, "people")
             return (
                 redirect(then) if then == "survey_list" else redirect(then, survey.pk)
             )

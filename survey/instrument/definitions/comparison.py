@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from django.utils.translation import gettext as _
 
 from survey.instrument.definitions.expressions import labels_of
-from survey.instrument.definitions.measure_editing import sheet_rows
+from survey.instrument.definitions.measures import sheet_rows
 from survey.instrument.definitions.schema import (
     ITEM_TEXTS,
     RULES,

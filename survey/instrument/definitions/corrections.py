@@ -67,6 +67,8 @@ def publish_correction(
         return survey.published.get()
     if survey.district_id != corrects.survey.district_id:
         raise NotACorrection(_("The two versions do not belong to the same owner."), [])
+    if survey.last_change != survey.compiled_change:
+        raise NotPublishable(_("It was changed meanwhile. Compare it again."))
     earlier = load_definition(corrects.definition)
     definition = corrected_definition(survey, earlier, corrects.digest)
     comparison = compare(

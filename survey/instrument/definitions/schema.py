@@ -213,15 +213,10 @@ class MeasureDefinition(TypedDict):
 
 
 class Measures(TypedDict):
-    """The measures of a survey. They are not part of what respondents are sent.
-
-    `changed_here` is there if they were changed in the console: the workbook has
-    other ones then.
-    """
+    """The measures of a survey. They are not part of what respondents are sent."""
 
     essentials: list[EssentialDefinition]
     measures: list[MeasureDefinition]
-    changed_here: NotRequired[bool]
 
 
 class SurveyDefinition(TypedDict):

@@ -18,6 +18,10 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.models import District, User
+from survey.instrument.foreign.converted import ReportLine
+from survey.instrument.foreign.recognise import program_of
+from survey.instrument.foreign.settling import READ_AT_ONCE as CONVERTED_AT_ONCE
+from survey.instrument.foreign.settling import read_questionnaire
 from survey.instrument.spreadsheets.old_excel import is_old_excel
 from survey.instrument.spreadsheets.workbook_guard import MIB, SURVEY, unpacked_size
 from survey.instrument.xlsform import (
@@ -66,15 +70,20 @@ def receive_upload(
         )
         # An .xls file is converted first, by another process. A file that is
         # damaged or declares too much counts as 0: it is refused at once.
-        if (
-            is_old_excel(content)
-            or unpacked_size(BytesIO(content), SURVEY) > READ_AT_ONCE
-        ):
+        if is_read_later(content):
             jobs.start(read_upload, subject_id=upload.pk, by=by)
             return upload
     read_stored_upload(upload.pk, request=request)
     upload.refresh_from_db()
     return upload
+
+
+def is_read_later(content: bytes) -> bool:
+    """Return whether a file takes longer to read than a browser should wait."""
+    if program_of(content):
+        return len(content) > CONVERTED_AT_ONCE
+    size = unpacked_size(BytesIO(content), SURVEY)
+    return is_old_excel(content) or size > READ_AT_ONCE
 
 
 def job_of(upload: SurveyUpload) -> Job | None:
@@ -98,7 +107,16 @@ def read_stored_upload(pk: int, *, request: HttpRequest | None = None) -> None:
     # A job may run twice; the second run finds nothing to do.
     if upload.read_at is not None or upload.content is None:
         return
-    reading = read_xlsform(bytes(upload.content), name=PurePath(upload.name).stem)
+    content, path = bytes(upload.content), PurePath(upload.name)
+    report: list[ReportLine] = []
+    source_name = upload.name
+    # A correction is of texts and rules in a workbook, never a new questionnaire.
+    if upload.corrects_id is None and program_of(content):
+        reading, report = read_questionnaire(content, path.stem)
+        source_name = f"{path.stem}.xlsx"
+    else:
+        reading = read_xlsform(content, name=path.stem)
+    upload.report = [asdict(line) for line in report]
     try:
         with transaction.atomic():
             # If two workers have read the file, because one was presumed dead,
@@ -111,7 +129,7 @@ def read_stored_upload(pk: int, *, request: HttpRequest | None = None) -> None:
             if reading.draft is not None:
                 upload.survey = import_survey(
                     draft=reading.draft,
-                    source_name=upload.name,
+                    source_name=source_name,
                     source=reading.source,
                     district=upload.district,
                     corrects=upload.corrects,
@@ -139,4 +157,5 @@ def _store_result(
         upload.survey = None
     upload.content = None
     upload.read_at = timezone.now()
-    upload.save(update_fields=["problems", "warnings", "survey", "content", "read_at"])
+    results = ["problems", "warnings", "report", "survey"]
+    upload.save(update_fields=[*results, "content", "read_at"])

@@ -14,13 +14,20 @@ from django.utils.translation import gettext as _
 
 from survey.instrument.definitions.schema import SELECTS
 from survey.instrument.drafts.names import free_name, name_from_text
-from survey.instrument.drafts.workbook import ChangeConflict, DraftBook, Row, Sheet
+from survey.instrument.drafts.workbook import (
+    STALE,
+    ChangeConflict,
+    DraftBook,
+    Row,
+    Sheet,
+)
 from survey.instrument.xlsform.languages import Language, language_of
 from survey.instrument.xlsform.measures import REVERSED
 from survey.instrument.xlsform.names import why_not_a_name
 from survey.instrument.xlsform.problems import Findings
 from survey.instrument.xlsform.reading import list_languages
 from survey.instrument.xlsform.types import parse_type
+from survey.instrument.xlsform.workbook import SurveySheet
 
 # What a question of a new kind is written as. A select is followed by its list.
 GRID = "grid"
@@ -255,10 +262,20 @@ def wrap_page(book: DraftBook, keys: Sequence[str], name: str) -> str:
 def set_text(
     book: DraftBook, sheet: str, key: str, *, field: str, language: Language, text: str
 ) -> None:
-    """Write a text of a row in one language."""
+    """Write a text of a row in one language.
+
+    A new original marks its translations as stale; a translation is no longer.
+    """
     target = book.sheet(sheet)
+    row = target.row(key)
     number = text_column(book, target, field, language)
-    book.set_cells(target, key, {number: text})
+    stale = row.stale - {number}
+    languages = languages_of(book)
+    if language.code == languages[0].code and row.cells.get(number, "") != text:
+        columns = [target.column_or_none(field, known) for known in languages[1:]]
+        stale |= {n for n in columns if n and row.cells.get(n)}
+    marks = " ".join(map(str, sorted(stale)))
+    book.set_cells(target, key, {number: text, STALE: marks})
 
 
 def set_value(book: DraftBook, sheet: str, key: str, *, field: str, text: str) -> None:
@@ -279,7 +296,10 @@ def set_setting(
         number = settings.column(field)
     else:
         return
-    if settings.rows:
+    if settings.rows and language is not None:
+        key = settings.rows[0].key
+        set_text(book, "settings", key, field=field, language=language, text=text)
+    elif settings.rows:
         book.set_cells(settings, settings.rows[0].key, {number: text})
     elif text:
         book.insert(settings, "", [{number: text}])
@@ -316,7 +336,9 @@ def languages_of(book: DraftBook) -> list[Language]:
         for name in ("survey", "choices", "settings", "measures")
     }
     columns = {name: sheet.known for name, sheet in sheets.items()}
-    rows = {name: sheet.as_survey_sheet() for name, sheet in sheets.items()}
+    # Of the rows, it reads the settings only.
+    rows = {name: SurveySheet(name) for name in sheets}
+    rows["settings"] = sheets["settings"].as_survey_sheet()
     return list_languages(rows, columns, Findings())
 
 
@@ -502,29 +524,7 @@ def questions_using(book: DraftBook, option_set: str) -> list[Row]:
     ]
 
 
-# Measures ----------------------------------------------------------------------------
-
-
-def set_measure_of(
-    book: DraftBook, name: str, measure: str, *, is_reversed: bool = False
-) -> None:
-    """Let a question count for a measure, by both names; "" is for none."""
-    if "measures" not in book.sheets:
-        return
-    measures = book.sheets["measures"]
-    number = measures.column("items")
-    for row in list(measures.rows):
-        words = measures.value(row, "items").replace(",", " ").split()
-        bare = [word.removeprefix(REVERSED) for word in words]
-        is_wanted = measures.value(row, "name") == measure and bool(measure)
-        word = f"{REVERSED}{name}" if is_reversed else name
-        if is_wanted and name in bare:
-            words[bare.index(name)] = word
-        elif is_wanted:
-            words.append(word)
-        elif name in bare:
-            del words[bare.index(name)]
-        book.set_cells(measures, row.key, {number: " ".join(words)})
+# Readers of a question ---------------------------------------------------------------
 
 
 def dependents_of(book: DraftBook, names: Collection[str]) -> list[str]:

@@ -9,7 +9,6 @@ from django.utils.translation import ngettext
 
 from accounts import audit
 from accounts.models import District, User
-from survey.instrument.definitions.measures import measures_of
 from survey.instrument.definitions.publishing import (
     NotPublishable,
     compile_definition,
@@ -19,21 +18,18 @@ from survey.instrument.definitions.schema import SurveyDefinition, load_definiti
 from survey.instrument.drafts.commands import (
     languages_of,
     set_setting,
-    text_column,
     title_of,
 )
-from survey.instrument.drafts.exporting import measures_sheet, workbook_of
+from survey.instrument.drafts.exporting import workbook_of
 from survey.instrument.drafts.reading import DraftReading, read_rows_of
 from survey.instrument.drafts.store import (
-    change_draft,
     create_sheets,
     load_book,
     lock_draft,
 )
-from survey.instrument.drafts.workbook import DraftBook, Row, Sheet
+from survey.instrument.drafts.workbook import DraftBook
 from survey.instrument.xlsform.draft import Draft
 from survey.instrument.xlsform.importing import create_rows
-from survey.instrument.xlsform.measures import MEASURE
 from survey.models import PublishedSurvey, Survey, SurveyMeasures
 
 
@@ -133,41 +129,6 @@ def exported_workbook(survey: Survey) -> bytes:
     return workbook_of(book)
 
 
-@transaction.atomic
-def store_measures(survey: Survey, *, by: User) -> None:
-    """Write measures that were changed on their own page into the rows of a draft."""
-    measures = measures_of(survey)
-    if measures is None or not survey.draft_sheets.exists():
-        return
-    wanted = measures_sheet(measures, survey.languages)
-
-    def command(book: DraftBook) -> None:
-        sheet = book.sheet("measures")
-        keys = {_measure_in(sheet, row): row.key for row in sheet.rows}
-        names = {_measure_in(wanted, row) for row in wanted.rows}
-        book.delete(sheet, [key for name, key in keys.items() if name not in names])
-        after = ""
-        for row in wanted.rows:
-            cells = {
-                text_column(book, sheet, column.key, column.language)
-                if column.language
-                else sheet.column(column.key): row.cells.get(number, "")
-                for number, column in wanted.known.known.items()
-            }
-            key = keys.get(_measure_in(wanted, row))
-            if key is None:
-                [key] = book.insert(sheet, after, [cells])
-            else:
-                book.set_cells(sheet, key, cells)
-            after = key
-
-    change_draft(survey, command, action="set_measures", by=by)
-
-
-def _measure_in(sheet: Sheet, row: Row) -> tuple[str, str]:
-    return sheet.value(row, "type") or MEASURE, sheet.value(row, "name")
-
-
 def is_stale(survey: Survey) -> bool:
     """Return whether the draft was changed since its pages and items were made."""
     return survey.last_change != survey.compiled_change
@@ -199,11 +160,21 @@ def problems_in_words(reading: DraftReading) -> str:
 def publish_draft(
     *,
     survey: Survey,
+    seen: str = "",
     by: User | str = "publish_survey",
     request: HttpRequest | None = None,
 ) -> PublishedSurvey:
-    """Publish a draft as its rows are now. Raises NotPublishable."""
+    """Publish a draft as its rows are now. Raises NotPublishable.
+
+    `seen` is the number of the last change that was shown: what somebody else has
+    changed since is not published unseen.
+    """
     survey = Survey.objects.defer("source").select_for_update().get(pk=survey.pk)
-    if survey.published_at is None and is_stale(survey):
-        refresh_rows(survey)
+    if survey.published_at is None:
+        if seen and seen != str(survey.last_change):
+            raise NotPublishable(
+                _("The draft was changed while this page was open. Check it again.")
+            )
+        if is_stale(survey):
+            refresh_rows(survey)
     return publish_survey(survey=survey, by=by, request=request)

@@ -16,7 +16,7 @@ from openpyxl.cell import WriteOnlyCell
 from openpyxl.styles import Font
 from openpyxl.utils import get_column_letter
 
-from survey.instrument.definitions.measure_editing import sheet_cells
+from survey.instrument.definitions.measures import sheet_rows
 from survey.instrument.definitions.publishing import canonical_json
 from survey.instrument.definitions.schema import (
     RULES,
@@ -350,3 +350,25 @@ def _parameters(item: ItemDefinition) -> str:
     if scale := item.get("range"):
         parameters |= scale
     return " ".join(f"{key}={value}" for key, value in parameters.items())
+
+
+def sheet_cells(
+    content: Measures, languages: Sequence[LanguageDefinition]
+) -> list[list[str]]:
+    """Return a measures sheet with its headers, to be copied into a workbook."""
+    names = [(row["code"], f"{row['name']} ({row['code']})") for row in languages]
+    plain = ("essential", "direction", "items", "missing")
+    texts = ("label", "description")
+    headers = [f"{key}::{name}" for key in texts for _code, name in names]
+    return [
+        ["type", "name", *headers, *plain],
+        *(
+            [
+                row.get("type"),
+                row.get("name"),
+                *(row.texts[key].get(code, "") for key in texts for code, _n in names),
+                *map(row.get, plain),
+            ]
+            for row in sheet_rows(content)
+        ),
+    ]

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from django.utils.translation import get_language
+
 from survey.instrument.definitions.piping import piped_in_labels
 from survey.instrument.definitions.publishing import FORMAT
 from survey.instrument.definitions.rule_dependencies import (
@@ -87,12 +89,13 @@ class DraftReading:
         return definition_of(self.draft, with_rules=not self.problems)
 
 
-_in_memory: OrderedDict[tuple[int, int], DraftReading] = OrderedDict()
+# By the survey, its last change, and the language of the problems.
+_in_memory: OrderedDict[tuple[object, ...], DraftReading] = OrderedDict()
 
 
 def read_rows_of(survey: Survey) -> DraftReading:
     """Return the reading of a draft, from memory or by 2 statements."""
-    key = (survey.pk, survey.last_change)
+    key = (survey.pk, survey.created_at, survey.last_change, get_language())
     reading = _in_memory.get(key)
     if reading is None:
         reading = _in_memory[key] = read_book(load_book(survey), name=survey.name)

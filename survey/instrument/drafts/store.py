@@ -158,8 +158,8 @@ def change_draft(
     DraftIsPublished and LimitReached.
     """
     survey = lock_draft(survey)
-    book = load_book(survey)
-    stored = _stored_rows(survey, book)
+    stored = _stored_sheets(survey)
+    book = _book_of(stored)
     result = command(book)
     if book.operations:
         _store(survey, book, stored)
@@ -190,35 +190,56 @@ def create_sheets(survey: Survey, book: DraftBook) -> None:
         )
 
 
-def _stored_rows(survey: Survey, book: DraftBook) -> dict[str, dict[str, DraftRow]]:
-    """Return the stored rows by sheet and key; store them if there are none."""
+# A sheet and its rows by key, in their order.
+StoredSheet = tuple[DraftSheet, dict[str, DraftRow]]
+
+
+def _stored_sheets(survey: Survey) -> dict[str, StoredSheet]:
+    """Return the stored sheets and rows; store them if there are none."""
     if not survey.draft_sheets.exists():
-        create_sheets(survey, book)
-    stored: dict[str, dict[str, DraftRow]] = {}
-    rows = DraftRow.objects.filter(sheet__survey=survey).select_related("sheet")
+        create_sheets(survey, load_book(survey))
+    stored: dict[int, StoredSheet] = {
+        sheet.pk: (sheet, {}) for sheet in survey.draft_sheets.order_by("pk")
+    }
+    rows = DraftRow.objects.filter(sheet__in=[*stored]).order_by("position", "pk")
     for row in rows:
-        stored.setdefault(row.sheet.name, {})[row.key] = row
-    return stored
+        stored[row.sheet_id][1][row.key] = row
+    return {sheet.name: (sheet, rows) for sheet, rows in stored.values()}
 
 
-def _store(
-    survey: Survey, book: DraftBook, stored: dict[str, dict[str, DraftRow]]
-) -> None:
+def _book_of(stored: dict[str, StoredSheet]) -> DraftBook:
+    return DraftBook(
+        {
+            name: Sheet(
+                name,
+                [*sheet.columns],
+                [
+                    Row(row.key, {int(n): text for n, text in row.cells.items()})
+                    for row in rows.values()
+                ],
+            )
+            for name, (sheet, rows) in stored.items()
+        }
+    )
+
+
+def _store(survey: Survey, book: DraftBook, stored: dict[str, StoredSheet]) -> None:
     """Write what the operations have changed."""
     touched = {operation["sheet"] for operation in book.operations}
-    columns = dict(survey.draft_sheets.values_list("name", "columns"))
     for name, sheet in book.sheets.items():
-        if name in touched or sheet.columns != columns.get(name, []):
-            row, _created = DraftSheet.objects.update_or_create(
-                survey=survey, name=name, defaults={"columns": sheet.columns}
-            )
-            _store_rows(row, sheet, stored.get(name, {}))
+        row, rows = stored.get(name, (DraftSheet(survey=survey, name=name), {}))
+        if sheet.columns != row.columns:
+            row.columns = sheet.columns
+            row.save()
+        if name in touched:
+            _store_rows(row, sheet, rows)
 
 
 def _store_rows(row: DraftSheet, sheet: Sheet, stored: dict[str, DraftRow]) -> None:
     keys = {entry.key for entry in sheet.rows}
     doomed = [known.pk for key, known in stored.items() if key not in keys]
-    DraftRow.objects.filter(pk__in=doomed).delete()
+    if doomed:
+        DraftRow.objects.filter(pk__in=doomed).delete()
     positions = _positions(
         [
             known.position if (known := stored.get(entry.key)) else None
@@ -303,11 +324,13 @@ def _record(
     last = DraftChange.objects.filter(survey=survey, number=survey.last_change).first()
     is_typing = last is not None and undoes is None and last.action == action != RESTORE
     if last is not None and is_typing and _goes_on(last, operations, by):
-        last.operations[0]["after"] = operations[0]["after"]
+        last.operations[0]["after"] |= operations[0]["after"]
         last.at = timezone.now()
-        last.save(update_fields=["operations", "at"])
-        # The state differs, so a reading that is kept in memory does not serve.
-        _count(survey, last)
+        # A reading that is kept in memory is that of the number before.
+        survey.last_change += 1
+        survey.save(update_fields=["last_change"])
+        last.number = survey.last_change
+        last.save(update_fields=["operations", "at", "number"])
         return last
     survey.last_change += 1
     survey.save(update_fields=["last_change"])
@@ -327,13 +350,6 @@ def _record(
     )
 
 
-def _count(survey: Survey, last: DraftChange) -> None:
-    survey.last_change += 1
-    survey.save(update_fields=["last_change"])
-    last.number = survey.last_change
-    last.save(update_fields=["number"])
-
-
 def _goes_on(last: DraftChange, operations: list[Operation], by: User | None) -> bool:
     """Return whether somebody types on in the cells of the last change."""
     if last.by_id != (by.pk if by else None) or last.undoes_id or last.is_undone:
@@ -344,7 +360,7 @@ def _goes_on(last: DraftChange, operations: list[Operation], by: User | None) ->
     return (
         before["op"] == after["op"] == "cells"
         and (before["sheet"], before["key"]) == (after["sheet"], after["key"])
-        and before["after"] == after["before"]
+        and after["before"].items() <= before["after"].items()
         and timezone.now() - last.at < TYPING
     )
 
@@ -398,8 +414,8 @@ def _apply(
     about: dict[str, str],
     undoes: DraftChange | None = None,
 ) -> None:
-    book = load_book(survey)
-    stored = _stored_rows(survey, book)
+    stored = _stored_sheets(survey)
+    book = _book_of(stored)
     for operation in operations:
         book.do(operation)
     _store(survey, book, stored)

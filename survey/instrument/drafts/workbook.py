@@ -37,6 +37,9 @@ from survey.instrument.xlsform.workbook import (
 Operation = dict[str, Any]
 # Row 1 of a sheet has the headers.
 FIRST_ROW = 2
+# No column of the workbook: the numbers of the columns of a row whose translations
+# are older than the original.
+STALE = 0
 # How a column is headed that a workbook does not have yet.
 HEADERS = {
     ("survey", "guidance"): "guidance_hint",
@@ -58,6 +61,11 @@ class LimitReached(ValueError):
 class Row:
     key: str
     cells: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def stale(self) -> set[int]:
+        """The columns whose translations are older than the original."""
+        return {int(number) for number in self.cells.get(STALE, "").split()}
 
 
 @dataclass
@@ -125,11 +133,11 @@ class Sheet:
     def as_survey_sheet(self) -> SurveySheet:
         """Return the sheet as the reader of workbooks takes it."""
         rows = {
-            number: row.cells
+            number: {n: text for n, text in row.cells.items() if n != STALE}
             for number, row in enumerate(self.rows, FIRST_ROW)
-            if row.cells
         }
-        return SurveySheet(self.name, self.headers, rows)
+        written = {number: cells for number, cells in rows.items() if cells}
+        return SurveySheet(self.name, self.headers, written)
 
 
 class DraftBook:

@@ -8,6 +8,11 @@ from typing import Literal
 # A row of a sheet: header -> text, as in `{"type": "text", "name": "q1"}`.
 Cells = dict[str, str]
 Outcome = Literal["taken", "changed", "refused"]
+Part = Literal["question", "group", "options", "rule", "setting", "file"]
+
+
+class UnreadableQuestionnaire(ValueError):
+    """Tell a person why a file is not converted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,14 +23,26 @@ class ReportLine:
     text: str
     outcome: Outcome
     reason: str = ""
+    part: Part = "question"
 
 
 @dataclass(slots=True)
 class Converted:
-    """Sheets of an XLSForm by name, and a line for each part of the original."""
+    """Sheets of an XLSForm by name, and a line for each part of the original.
+
+    `places` has the place in the original for each row of a sheet.
+    """
 
     sheets: dict[str, list[Cells]] = field(default_factory=dict)
     report: list[ReportLine] = field(default_factory=list)
+    places: dict[str, list[str]] = field(default_factory=dict)
 
-    def note(self, place: str, text: str, outcome: Outcome, reason: str = "") -> None:
-        self.report.append(ReportLine(place, text, outcome, reason))
+    def note(
+        self,
+        place: str,
+        text: str,
+        outcome: Outcome,
+        reason: str = "",
+        part: Part = "question",
+    ) -> None:
+        self.report.append(ReportLine(place, text, outcome, reason, part))

@@ -295,8 +295,8 @@ def check_number_format(code: str) -> None:
 
 
 UPLOAD_WORKBOOK = gettext_noop(
-    "Upload the workbook of the survey (.xlsx or .xls). Files of other survey tools"
-    " cannot be read."
+    "Upload the workbook of the survey (.xlsx or .xls), or a questionnaire of"
+    " LimeSurvey (.lss), Qualtrics (.qsf), REDCap (.csv) or SurveyJS (.json)."
 )
 
 

@@ -6,8 +6,11 @@ from dataclasses import replace
 
 from django.utils.translation import gettext as _
 
-from survey.instrument.definitions.expressions import reads_clock, references
-from survey.instrument.definitions.expressions.inspection import calls_in
+from survey.instrument.definitions.expressions import (
+    columns_of,
+    reads_clock,
+    references,
+)
 from survey.instrument.definitions.schema import Expr
 from survey.instrument.xlsform.choices import Choices, check_spaces
 from survey.instrument.xlsform.columns import SurveyRow
@@ -299,7 +302,7 @@ def with_shared(expression: Expr, shared: set[str], compared: set[str]) -> Expr 
     if isinstance(expression, list) and expression[0] in ("and", "or"):
         parts = [with_shared(part, shared, compared) for part in expression[1:]]
         return None if None in parts else [expression[0], *parts]
-    columns = {call[1] for call in calls_in(expression) if call[0] == "col"} & shared
+    columns = columns_of(expression) & shared
     if not columns:
         return expression
     if not isinstance(expression, list) or expression[0] != "=" or columns & compared:

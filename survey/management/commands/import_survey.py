@@ -9,6 +9,10 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts.models import District
 from survey.instrument.definitions.ownership import owner_with_code
+from survey.instrument.foreign.converted import ReportLine
+from survey.instrument.foreign.recognise import program_of
+from survey.instrument.foreign.settling import read_questionnaire
+from survey.instrument.spreadsheets.workbook_guard import SURVEY
 from survey.instrument.xlsform import (
     Problem,
     Reading,
@@ -21,10 +25,15 @@ from survey.models import Survey
 
 
 class Command(BaseCommand):
-    help = "Read a survey from an XLSForm workbook and store it as a draft."
+    help = (
+        "Read a survey from an XLSForm workbook, or from a questionnaire of LimeSurvey,"
+        " Qualtrics, REDCap or SurveyJS, and store it as a draft."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("file", type=Path, help="an .xlsx or .xls file")
+        parser.add_argument(
+            "file", type=Path, help="an .xlsx, .xls, .lss, .qsf, .csv or .json file"
+        )
         parser.add_argument(
             "--json", action="store_true", help="print the result as JSON"
         )
@@ -40,7 +49,7 @@ class Command(BaseCommand):
         except District.DoesNotExist:
             raise CommandError(f"No district has the code {district}.") from None
         try:
-            reading = read_xlsform(file, name=file.stem)
+            reading, report = read_file(file)
         except OSError as error:
             raise CommandError(f"{file} cannot be read: {error.strerror}") from error
         survey, problems = None, list(reading.problems)
@@ -48,28 +57,41 @@ class Command(BaseCommand):
             try:
                 survey = import_survey(
                     draft=reading.draft,
-                    source_name=file.name,
+                    source_name=f"{file.stem}.xlsx" if report else file.name,
                     source=reading.source,
                     district=owner,
                 )
             except SurveyIsPublished as error:
                 problems.append(Problem("settings", None, "version", str(error)))
         if json:
-            self.write_json(reading, survey, problems)
+            self.write_json(reading, survey, problems, report)
         else:
+            self.write_report(report)
             self.write_text(reading, survey, problems)
         if problems:
             # The list is the message: a CommandError would add a second one.
             raise SystemExit(1)
 
+    def write_report(self, report: list[ReportLine]) -> None:
+        for line in report:
+            if line.outcome != "taken":
+                words = (line.outcome, line.part, line.place, line.text, line.reason)
+                self.stdout.write("  ".join(filter(None, words)))
+
     def write_json(
-        self, reading: Reading, survey: Survey | None, problems: list[Problem]
+        self,
+        reading: Reading,
+        survey: Survey | None,
+        problems: list[Problem],
+        report: list[ReportLine],
     ) -> None:
         result: dict[str, object] = {
             "imported": survey is not None,
             "problems": [asdict(problem) for problem in problems],
             "warnings": [asdict(warning) for warning in reading.warnings],
         }
+        if report:
+            result["report"] = [asdict(line) for line in report]
         if survey and reading.draft:
             result |= {"name": survey.name, "version": survey.version}
             result |= counts_of(reading.draft)
@@ -94,6 +116,15 @@ class Command(BaseCommand):
                 f" languages {', '.join(counts['languages'])},"
                 f" {len(reading.warnings)} warnings."
             )
+
+
+def read_file(file: Path) -> tuple[Reading, list[ReportLine]]:
+    """Read a workbook, or convert a questionnaire of another program."""
+    with file.open("rb") as opened:
+        content = opened.read(SURVEY.file + 1)
+    if program_of(content):
+        return read_questionnaire(content, file.stem)
+    return read_xlsform(content, name=file.stem), []
 
 
 class Counts(TypedDict):

@@ -99,7 +99,7 @@ def test_a_rule_that_computes_is_shown_as_it_was_written(client, staff, publish)
     log_in(client, staff.state)
     text = text_of(read(client, administration))
     assert "Shown only if ${age} + 1 &gt; 4." in text
-    assert "it is not true that the answer to question 1 is empty" in text
+    assert "Shown only if the answer to question 1 is not empty." in text
 
 
 def test_repeated_answers_and_computed_texts_are_marked(client, staff, publish):

@@ -1,4 +1,4 @@
-"""Texts of a published survey are corrected in the console, page by page."""
+"""Texts of drafts are translated and corrected in the console, one by one."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
 from survey.instrument.definitions.corrections import publish_correction
 from survey.instrument.definitions.measures import measures_of
-from survey.instrument.definitions.publishing import publish_survey
-from survey.instrument.definitions.text_drafts import sections_of, start_text_draft
+from survey.instrument.definitions.publishing import NotPublishable, publish_survey
+from survey.instrument.drafts.corrections import start_correction
+from survey.instrument.drafts.drafting import refresh_rows
 from survey.models import Survey
-from survey.tests.console.test_surveys import ROWS, draft_of, offered
+from survey.tests.console.test_survey_measures import draft_with
+from survey.tests.console.test_surveys import CHOICES, ROWS, draft_of, offered
 from survey.tests.definitions.test_corrections import with_measures
+from survey.tests.xlsform.test_measures import SAFE, TRUST
 
 pytestmark = pytest.mark.django_db
 
@@ -33,33 +36,35 @@ def begin(client, survey) -> Survey:
     address = f"/console/surveys/{survey.pk}/correct/here/"
     location = client.post(address)["Location"]
     pk = int(location.split("/surveys/")[1].split("/")[0])
-    assert location == f"/console/surveys/{pk}/texts/1/"
+    assert location == f"/console/surveys/{pk}/edit/texts/"
     return Survey.objects.get(pk=pk)
 
 
-def number_of(draft, place) -> int:
-    for number, section in enumerate(sections_of(draft), 1):
-        if any(text.place == place for text in section.texts):
-            return number
-    raise AssertionError(place)
+def rows_of(client, draft, code="en", **query):
+    address = f"/console/surveys/{draft.pk}/edit/texts/"
+    return client.get(address, {"language": code, **query}).context["rows"]
 
 
-def form_of(client, draft, place, text, code="en", **more):
-    """Return the address and the form of a section, with one text changed."""
-    address = f"/console/surveys/{draft.pk}/texts/{number_of(draft, place)}/"
-    form = client.get(address).context["form"]
-    [key] = [row.key for row, _ in form.rows() if row.place == place]
-    given = {name: form[name].value() or "" for name in form.fields}
-    return address, {**given, f"{key}-{code}": text, **more}
+def form_of(client, draft, place, text, code="en"):
+    """Return the address and the form of a text, changed."""
+    [row] = [row for row in rows_of(client, draft, code) if row.place == place]
+    form = {"text_id": row.id, "language": code, "seen": row.text, "text": text}
+    return f"/console/surveys/{draft.pk}/edit/texts/", form
+
+
+def label_of(draft, name, code="en") -> str:
+    draft.refresh_from_db()
+    refresh_rows(draft)
+    return draft.items.get(name=name).label.get(code, "")
 
 
 def test_a_typing_mistake_is_corrected_compared_and_published(client, running):
     published, administration = running
     draft = begin(client, published.survey)
     assert (draft.version, draft.source_name) == ("1.1", "")
-    reply = client.post(*form_of(client, draft, "pet", " Which animal? ", review="1"))
+    reply = client.post(*form_of(client, draft, "pet", " Which animal? "))
+    assert reply.status_code == 302
     correction = f"/console/surveys/{draft.pk}/correction/"
-    assert reply["Location"] == correction
     text = client.get(correction).content.decode()
     assert "Which pet?" in text and "Which animal?" in text
     assert "1 changed text" in text and "into your workbook too" in text
@@ -70,26 +75,38 @@ def test_a_typing_mistake_is_corrected_compared_and_published(client, running):
     corrected = administration.published
     assert corrected.survey == draft and "Which animal?" in corrected.definition
     actions = AuditEntry.objects.order_by("pk").values_list("action", flat=True)
-    assert [*actions][-4:] == [
-        "upload survey",
-        "change texts of draft",
+    assert [*actions][-3:] == [
+        "start survey draft",
         "publish correction",
         "correct texts of administration",
     ]
     # A published one is not changed any more.
-    assert client.get(f"/console/surveys/{draft.pk}/texts/1/").status_code == 404
+    address = f"/console/surveys/{draft.pk}/edit/texts/"
+    assert client.get(address).status_code == 404
 
 
 def test_it_is_the_same_correction_as_that_of_a_workbook(client, running, staff):
     published, _ = running
     draft = begin(client, published.survey)
     client.post(*form_of(client, draft, "pet", "Which animal?"))
+    assert label_of(draft, "pet") == "Which animal?"
     here = publish_correction(survey=draft, corrects=published, by=staff.state)
     rows = [[*row] for row in ROWS]
     rows[2][2] = "Which animal?"
     workbook = draft_of(rows=rows, version="1.2", corrects=published)
     there = publish_correction(survey=workbook, corrects=published, by=staff.state)
     assert here.definition.replace('"1.1"', '"1.2"') == there.definition
+
+
+def test_what_was_not_compared_is_not_published(client, running, staff):
+    published, _ = running
+    draft = begin(client, published.survey)
+    client.post(*form_of(client, draft, "pet", "Which animal?"))
+    draft.refresh_from_db()
+    with pytest.raises(NotPublishable, match="changed"):
+        publish_correction(survey=draft, corrects=published, by=staff.state)
+    with pytest.raises(NotPublishable, match="editor"):
+        publish_survey(survey=draft, by=staff.state)
 
 
 def test_a_second_click_goes_on_with_the_same_draft(client, running):
@@ -110,58 +127,97 @@ def test_wrong_texts_are_refused_and_stay_in_the_form(client, running):
     cases = [
         ("", "Enter a text"),
         ("Hello ${nobody}", "There is no question ${nobody}"),
+        ("Hello ${pets_page}", "There is no question ${pets_page}"),
         ("Hello ${age", "never closed"),
-        ("Bell\x07", "Character 5 is invisible (U+0007)"),
+        ("Bell\x07", "cannot be seen"),
         ("Zero\u200bwidth", "cannot be seen"),
-        ("x" * 32_768, "at most 32767 characters"),
+        ("x" * 32_768, "at most 32,767 characters"),
     ]
     draft = begin(client, running[0].survey)
     for text, reason in cases:
         address, form = form_of(client, draft, "pet", text)
         reply = client.post(address, form)
-        assert reply.status_code == 200
-        assert reason in reply.content.decode(), text[:50]
-        draft.refresh_from_db()
-        assert draft.items.get(name="pet").label["en"] == "Which pet?"
+        assert reply.status_code == 422
+        content = reply.content.decode()
+        assert reason in content and text[:40].replace("\x07", "") in content
+        assert label_of(draft, "pet") == "Which pet?"
 
 
 def test_two_people_do_not_overwrite_each_other(client, running, staff):
     draft = begin(client, running[0].survey)
     address, late = form_of(client, draft, "pet", "Which beast?")
     client.post(*form_of(client, draft, "pet", "Which animal?"))
-    reply = client.post(address, late, follow=True)
-    assert "Somebody else has changed these texts" in reply.content.decode()
-    assert draft.items.get(name="pet").label["en"] == "Which animal?"
+    reply = client.post(address, late)
+    content = reply.content.decode()
+    assert reply.status_code == 409
+    assert "Somebody has changed this text" in content
+    assert "Which animal?" in content and "Which beast?" in content
+    assert label_of(draft, "pet") == "Which animal?"
+    # Who has seen the other text may replace it.
+    client.post(address, {**late, "seen": "Which animal?"})
+    assert label_of(draft, "pet") == "Which beast?"
+
+
+def test_a_second_copy_of_a_request_is_no_conflict(client, running):
+    draft = begin(client, running[0].survey)
+    request = form_of(client, draft, "pet", "Which animal?")
+    assert [client.post(*request).status_code for _ in range(2)] == [302, 302]
+    assert draft.changes.count() == 1
+
+
+def test_a_translation_is_marked_until_it_follows_the_original(client, staff):
+    draft = draft_of()
+    address, form = form_of(client, draft, "pet", "Which animal?")
+    client.post(address, form)
+    rows = {row.place: row.state for row in rows_of(client, draft, "es")}
+    assert rows["pet"] == "stale" and rows["age"] == "done"
+    assert [row.place for row in rows_of(client, draft, "es", show="stale")] == ["pet"]
+    same = form_of(client, draft, "pet", "¿Qué mascota?", "es")
+    client.post(*same)
+    rows = {row.place: row.state for row in rows_of(client, draft, "es")}
+    assert rows["pet"] == "done"
+
+
+def test_missing_translations_are_listed(client, staff):
+    draft = draft_of()
+    client.post(*form_of(client, draft, "age", "", "es"))
+    assert [row.place for row in rows_of(client, draft, "es", show="missing")] == [
+        # The title has no Spanish.
+        "Title",
+        "age",
+    ]
+
+
+def test_a_translation_keeps_what_is_filled_in(client, staff):
+    rows = [[*row] for row in ROWS]
+    rows[3][2], rows[3][3] = "Age of your ${pet}?", "¿Edad de su ${pet}?"
+    draft = draft_of(rows=rows)
+    for text, reason in (
+        ("¿Edad?", "Add ${pet}"),
+        ("¿${pet} ${pet}?", "Remove ${pet}"),
+        ("¿${age} ${pet}?", "Remove ${age}"),
+    ):
+        reply = client.post(*form_of(client, draft, "age", text, "es"))
+        assert reply.status_code == 422 and reason in reply.content.decode()
+    reply = client.post(*form_of(client, draft, "age", "Edad: ${ pet }", "es"))
+    assert reply.status_code == 302
+    assert label_of(draft, "age", "es") == "Edad: ${pet}"
 
 
 def test_options_are_corrected_too(client, running):
     draft = begin(client, running[0].survey)
-    [options] = [row for row in sections_of(draft) if row.name.startswith("Options")]
-    place = options.texts[0].place
-    client.post(*form_of(client, draft, place, "A cat"))
-    assert (
-        options.texts[0]
-        .row.__class__.objects.filter(
-            option_set__survey=draft, value=place, label__en="A cat"
-        )
-        .exists()
-    )
+    client.post(*form_of(client, draft, "pets cat", "A cat"))
+    label_of(draft, "pet")
+    [options] = draft.option_sets.all()
+    assert options.options.get(value="cat").label["en"] == "A cat"
 
 
-def test_drafts_of_workbooks_and_other_districts_are_not_edited(staff, running, client):
+def test_others_change_nothing(staff, running, client):
     published, _ = running
-    uploaded = draft_of(version="7", corrects=published)
-    Survey.objects.filter(pk=uploaded.pk).update(source=b"workbook")
-    address = f"/console/surveys/{uploaded.pk}/texts/1/"
-    assert client.get(address).status_code == 404
-    draft = start_text_draft(corrects=published, by=staff.state)
-    address = f"/console/surveys/{draft.pk}/texts/1/"
+    draft = start_correction(corrects=published, by=staff.state)
+    address = f"/console/surveys/{draft.pk}/edit/texts/"
     for user in (staff.dana, staff.chen, staff.analyst):
         assert log_in(Client(), user).get(address).status_code == 404
-    for number in (0, 99):
-        assert client.get(
-            f"/console/surveys/{draft.pk}/texts/{number}/"
-        ).status_code == (404)
 
 
 @pytest.mark.parametrize("items", [1, 3])
@@ -171,22 +227,23 @@ def test_texts_of_one_and_of_three_questions_cost_the_same(
     rows = [*ROWS[:2], ROWS[4]]
     rows[2:2] = [[ROWS[2][0], f"pet{n}", *ROWS[2][2:]] for n in range(items)]
     published = publish_survey(survey=draft_of(rows=rows))
-    draft = start_text_draft(corrects=published, by=staff.state)
-    with django_assert_num_queries(11):
-        assert client.get(f"/console/surveys/{draft.pk}/texts/2/").status_code == 200
+    draft = start_correction(corrects=published, by=staff.state)
+    with django_assert_num_queries(6):
+        rows_of(client, draft)
 
 
 def test_labels_of_measures_are_corrected_too(client, staff):
-    published = publish_survey(survey=with_measures(draft_of()))
+    published = publish_survey(survey=draft_with(SAFE, TRUST))
     draft = begin(client, published.survey)
-    reply = client.post(*form_of(client, draft, "trust", "Trusting", review="1"))
-    text = client.get(reply["Location"]).content.decode()
+    client.post(*form_of(client, draft, "trust", "Trusting"))
+    reply = client.get(f"/console/surveys/{draft.pk}/correction/")
+    text = reply.content.decode()
     assert "1 changed text" in text and "measure trust" in text and "Trusting" in text
     corrected = publish_correction(survey=draft, corrects=published, by=staff.state)
     [measure] = measures_of(corrected.survey)["measures"]
-    assert measure["label"] == {"en": "Trusting"}
+    assert measure["label"]["en"] == "Trusting"
     [measure] = measures_of(published.survey)["measures"]
-    assert measure["label"] == {"en": "Trust"}
+    assert measure["label"]["en"] == "Trust"
 
 
 def test_other_items_of_a_measure_are_listed_as_a_difference(client):
@@ -197,3 +254,11 @@ def test_other_items_of_a_measure_are_listed_as_a_difference(client):
     [difference] = reply.context["comparison"].differences
     assert difference.place == "measure trust, items"
     assert (difference.was, difference.now) == ("pet age", "pet")
+
+
+def test_a_hundred_texts_are_on_two_pages(client, staff):
+    choices = [*CHOICES, *(["pets", f"p{n}", f"Pet {n}", None] for n in range(90))]
+    draft = draft_of(choices=choices)
+    assert len(rows_of(client, draft)) == 50
+    assert len(rows_of(client, draft, page=2)) == 46
+    assert [row.name for row in rows_of(client, draft, q="pet 77")] == ["pets p77"]

@@ -15,8 +15,12 @@ from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
 from settings.tests.matrix.snapshot import table_digests
 from survey.console.surveys import trial_link
+from survey.instrument.drafts.store import load_book
+from survey.instrument.drafts.texts import save_text, texts_in
+from survey.instrument.xlsform.languages import ENGLISH
 from survey.models import PublishedSurvey
 from survey.taking.rendering import RENDERER
+from survey.tests.console.test_surveys import draft_of
 
 pytestmark = pytest.mark.django_db
 
@@ -24,6 +28,20 @@ pytestmark = pytest.mark.django_db
 def link_of(client, administration) -> str:
     address = reverse("administration_test_link", args=[administration.pk])
     return client.get(address).context["link"].removeprefix("http://testserver")
+
+
+def rename_first_question(draft, text, by):
+    row = next(row for row in texts_in(load_book(draft), ENGLISH) if row.name == "pet")
+    save_text(
+        survey=draft,
+        sheet=row.sheet,
+        key=row.key,
+        field="label",
+        code="en",
+        text=text,
+        seen=row.text,
+        by=by,
+    )
 
 
 @pytest.mark.parametrize("login", ["state", "dana", "chen", "analyst"])
@@ -84,6 +102,41 @@ def test_a_link_expires_and_cannot_be_changed(
     assert phone.get(take).status_code == 404
     assert phone.get(take.replace("/take/", "/content/en/1/")).status_code == 404
     assert phone.get(take.replace("/take/", "/complete/")).status_code == 404
+
+
+def test_colleagues_try_a_draft_as_it_is_now(client, staff):
+    draft = draft_of()
+    log_in(client, staff.state)
+    page = client.get(reverse("survey_test_link", args=[draft.pk]))
+    take = page.context["link"].removeprefix("http://testserver")
+    phone = Client()
+    content = take.replace("/take/", "/content/en/1/")
+    before = table_digests()
+    assert phone.get(take).status_code == 200
+    assert "Which pet?" in phone.get(content).content.decode()
+    assert table_digests() == before
+    rename_first_question(draft, "Which animal?", staff.state)
+    assert "Which animal?" in phone.get(content).content.decode()
+    draft.delete()
+    assert phone.get(take).status_code == 404
+
+
+def test_a_link_to_a_draft_lasts_for_a_week(client, staff, monkeypatch):
+    draft = draft_of()
+    log_in(client, staff.state)
+    page = client.get(reverse("survey_test_link", args=[draft.pk]))
+    take = page.context["link"].removeprefix("http://testserver")
+    for days, status in ((6.9, 200), (7.1, 404)):
+        later = (timezone.now() + timedelta(days=days)).timestamp()
+        monkeypatch.setattr(signing.time, "time", lambda later=later: later)
+        assert Client().get(take).status_code == status
+
+
+def test_others_get_no_link_to_a_draft(client, staff):
+    draft = draft_of(district=staff.riverside)
+    log_in(client, staff.sam)
+    address = reverse("survey_test_link", args=[draft.pk])
+    assert client.get(address).status_code == 404
 
 
 def test_only_who_sees_the_administration_gets_a_link(client, staff, administration):

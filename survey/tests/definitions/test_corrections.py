@@ -25,7 +25,7 @@ from survey.instrument.definitions.corrections import (
 )
 from survey.instrument.definitions.measures import measures_of
 from survey.instrument.definitions.publishing import publish_survey
-from survey.instrument.definitions.text_drafts import start_text_draft
+from survey.instrument.drafts.corrections import start_correction
 from survey.models import (
     Administration,
     PublishedSurvey,
@@ -36,8 +36,10 @@ from survey.models import (
 from survey.taking import resume_cookie
 from survey.taking.published import build_published
 from survey.tests.conftest import enrol
+from survey.tests.console.test_survey_measures import draft_with
 from survey.tests.console.test_survey_upload import send
 from survey.tests.console.test_surveys import CHOICES, ROWS, book, draft_of, offered
+from survey.tests.xlsform.test_measures import SAFE, TRUST
 
 pytestmark = pytest.mark.django_db
 
@@ -95,8 +97,8 @@ def test_a_correction_may_change_the_texts_of_measures_but_not_their_items(staff
 
 
 def test_texts_corrected_in_the_console_keep_the_measures(staff):
-    first = publish_survey(survey=with_measures(draft_of()))
-    copy_ = start_text_draft(corrects=first, by=staff.state)
+    first = publish_survey(survey=draft_with(SAFE, TRUST))
+    copy_ = start_correction(corrects=first, by=staff.state)
     assert measures_of(copy_) == measures_of(first.survey) is not None
 
 

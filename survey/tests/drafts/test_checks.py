@@ -9,6 +9,7 @@ import pytest
 from survey.instrument.drafts.checks import Check, Severity, check_draft
 from survey.instrument.drafts.checks.answers import range_of
 from survey.instrument.drafts.checks.structure import LONGEST_NOTE, MOST_ON_PAGE
+from survey.instrument.drafts.checks.untranslated import MOST_LISTED
 from survey.instrument.xlsform import read_xlsform
 from survey.tests.drafts.drafts import CHOICES, SETTINGS, draft, kinds
 from survey.tests.workbooks import workbook
@@ -105,6 +106,18 @@ def grids(*rows, choices):
     return [
         (check.kind, check.item, check.language) for check in check_draft(reading.draft)
     ]
+
+
+def test_a_language_without_texts_is_reported_once():
+    rows = [["text", f"q{n}", f"Why is it {n}?"] for n in range(MOST_LISTED + 1)]
+    rows[0] = [*rows[0], "¿Por qué 0?"]
+    assert len(kinds(*rows)) == MOST_LISTED
+    rows.append(["text", "q", "What is it like?"])
+    [check] = check_draft(draft(*rows))
+    assert check.message == (
+        "21 of 22 texts are missing in Spanish. Translate them, or remove the language."
+    )
+    assert (check.item, check.language) == ("", "es")
 
 
 def test_scales_that_run_in_different_directions():
@@ -216,6 +229,9 @@ def test_texts_that_are_very_long():
 def test_a_question_that_is_asked_twice():
     rows = ["text", "q1", *BOTH], ["text", "q2", *BOTH]
     assert kinds(*rows) == [("repeated", "q2", "en")]
+    # Numbers make a difference.
+    grades = [["text", f"q{n}", f"What is grade {n} like?", f"¿{n}?"] for n in (4, 5)]
+    assert kinds(*grades) == []
     # A follow-up question.
     why = "Why?", "¿Por qué?"
     assert kinds(["text", "q1", *why], ["text", "q2", *why]) == []

@@ -40,8 +40,8 @@ def test_hard_texts_are_reported_one_by_one_and_for_the_survey():
 
 
 def test_students_are_given_easier_texts_than_adults():
-    text = "My teachers explain a subject in different ways, and return our homework."
-    rows = [["text", f"q{n}", f"{text} Case {n}?", EASY] for n in range(6)]
+    text = "Our teachers explain a subject in ways that we understand"
+    rows = [["text", f"q{n}", f"{text} in grade {n}.", EASY] for n in range(6)]
     for_students = kinds(*rows, audience=Audience.STUDENTS)
     assert ("reading_level", "", "en") in for_students
     assert ("reading_level", "", "en") not in kinds(*rows)

@@ -16,18 +16,18 @@ from hypothesis import strategies as st
 from openpyxl import load_workbook
 
 from accounts.models import User
-from survey.instrument.definitions.measure_editing import digest_of, save_essential
 from survey.instrument.definitions.measures import measures_of
 from survey.instrument.definitions.publishing import publish_survey
 from survey.instrument.definitions.schema import SurveyDefinition, load_definition
-from survey.instrument.definitions.text_drafts import start_text_draft
 from survey.instrument.drafts import commands
+from survey.instrument.drafts.corrections import start_correction
 from survey.instrument.drafts.drafting import exported_workbook
 from survey.instrument.drafts.exporting import (
     book_of_definition,
     digest_of_content,
     workbook_of,
 )
+from survey.instrument.drafts.measures import digest_of, save_essential
 from survey.instrument.drafts.reading import definition_of
 from survey.instrument.drafts.store import book_of_workbook, change_draft
 from survey.instrument.drafts.workbook import DraftBook
@@ -179,9 +179,11 @@ def imported(content: bytes, name: str = "two") -> Survey:
     )
 
 
-def set_first_label(survey: Survey, text: str) -> None:
+def set_first_label(survey: Survey, text: str, name: str = "") -> None:
     def command(book: DraftBook) -> None:
-        key = book.sheet("survey").rows[0].key
+        sheet = book.sheet("survey")
+        rows = [row for row in sheet.rows if name in ("", sheet.value(row, "name"))]
+        key = rows[0].key
         commands.set_text(
             book, "survey", key, field="label", language=ENGLISH, text=text
         )
@@ -231,11 +233,11 @@ def test_no_cell_of_a_workbook_runs_as_a_formula() -> None:
 def test_a_correction_without_a_workbook_leaves_as_one() -> None:
     published = publish_survey(survey=imported(form(SURVEY, CHOICES)))
     author = User.objects.create(email="author@example.org")
-    draft = start_text_draft(corrects=published, by=author)
-    draft.items.filter(name="safe").update(label={"en": "Calm", "es": "En calma"})
+    draft = start_correction(corrects=published, by=author)
+    set_first_label(draft, "Calm", "safe")
     exported = read_xlsform(exported_workbook(draft))
     original = load_definition(published.definition)
-    original["items"]["safe"]["label"] = {"en": "Calm", "es": "En calma"}
+    original["items"]["safe"]["label"]["en"] = "Calm"
     original["version"] = draft.version
     written = definition_in(exported)
     assert digest_of_content(written) == digest_of_content(original)
@@ -250,8 +252,8 @@ def test_measures_that_were_changed_here_are_exported() -> None:
     essential = {**measures["essentials"][0], "label": {"en": "Another name"}}
     save_essential(
         survey=survey,
-        place=0,
-        essential=essential,  # type: ignore[arg-type]
+        name=measures["essentials"][0]["name"],
+        essential=essential,  # type: ignore[typeddict-item]
         seen=digest_of(measures),
         by=User.objects.create(email="author@example.org"),
     )

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from survey.instrument.definitions.expressions.evaluation import Context, evaluate
 from survey.instrument.drafts.checks import Audience, check_draft, reading_grade
 from survey.instrument.drafts.checks.texts import texts_of
 from survey.instrument.templates import sheets_of, templates
@@ -87,8 +88,8 @@ def test_each_item_is_in_a_measure_or_is_known_not_to_be(key):
         for measure in draft.measures["measures"]
         for item in measure["items"]
     }
-    others = {item.name for item in draft.items() if item.is_answerable} - measured
-    assert others <= BESIDE_MEASURES
+    unmeasured = {item.name for item in draft.items() if item.is_answerable} - measured
+    assert unmeasured <= BESIDE_MEASURES
     assert len(measured) >= 20
 
 
@@ -115,7 +116,13 @@ def test_pages_are_short_and_little_is_required(key):
 def test_race_is_several_groups_or_no_answer_at_all(key):
     [race] = [item for item in draft_of(sheets_of(key)).items() if "race" in item.name]
     assert race.kind == "select_multiple"
-    assert "constraint" in race.rules
+
+    def is_valid(value):
+        return evaluate(race.rules["constraint"], Context({race.name: value}))
+
+    assert is_valid("asian white")
+    assert is_valid("no_answer")
+    assert not is_valid("asian no_answer")
 
 
 @each

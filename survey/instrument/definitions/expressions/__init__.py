@@ -7,6 +7,7 @@ boolean, everything else a list `[operation, argument...]`, such as
 
 from survey.instrument.definitions.expressions.evaluation import Context, evaluate
 from survey.instrument.definitions.expressions.inspection import (
+    columns_of,
     labels_of,
     reads_clock,
     references,
@@ -21,6 +22,7 @@ __all__ = [
     "Context",
     "ExpressionError",
     "Value",
+    "columns_of",
     "compile_expression",
     "evaluate",
     "labels_of",

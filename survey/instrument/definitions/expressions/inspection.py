@@ -15,6 +15,11 @@ def labels_of(expr: Expr) -> set[str]:
     return {call[2] for call in calls_in(expr) if call[0] == "jr:choice-name"}
 
 
+def columns_of(expr: Expr) -> set[str]:
+    """Return the names of the option's columns that a choice filter reads."""
+    return {call[1] for call in calls_in(expr) if call[0] == "col"}
+
+
 def reads_clock(expr: Expr) -> bool:
     return any(call[0] in {"today", "now"} for call in calls_in(expr))
 

@@ -45,7 +45,9 @@ def minutes_of(
     total = 0.0
     for page in draft.pages:
         for block in page.blocks:
-            total += _reading(block.label, draft, audience)
+            # A recorded time contains that of reading what stands above.
+            if not any(item.name in recorded for item in block.items):
+                total += _reading(block.label, draft, audience)
             for item in block.items:
                 estimate = _estimate(item, block, draft, audience)
                 share = 0.5 if "relevant" in item.rules else 1

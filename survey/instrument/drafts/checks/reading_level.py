@@ -33,7 +33,7 @@ MOST_GRADE = {Audience.STUDENTS: 5, Audience.ADULTS: 8}
 # The formulas were made for passages of 100 words. A single sentence has to be far
 # above the limit, and long enough, before it says anything.
 ABOVE_LIMIT = 5
-FEWEST_WORDS = 10
+FEWEST_WORDS = 15
 FEWEST_WORDS_OF_SURVEY = 50
 READ: frozenset[str] = frozenset({"label", "hint", "heading"})
 HIGHEST_GRADE = 16
@@ -111,13 +111,17 @@ def check_reading_level(draft: Draft, audience: Audience) -> Iterator[Check]:
         texts = [text.texts[code] for text in read if code in text.texts]
         grade = reading_grade(texts, code)
         length = sum(len(words(text)) for text in texts)
-        if grade is not None and grade > most and length >= FEWEST_WORDS_OF_SURVEY:
+        if (
+            grade is not None
+            and round(grade) > most
+            and length >= FEWEST_WORDS_OF_SURVEY
+        ):
             message = _(
                 "The %(language)s texts of this survey read at grade %(grade)s or so."
                 " Aim for grade %(most)s: use shorter sentences and everyday words."
             ) % {
                 "language": language_name(code),
-                "grade": round(grade),
+                "grade": min(round(grade), HIGHEST_GRADE),
                 "most": most,
             }
             yield hint("reading_level", message, None, code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from django.utils.translation import gettext as _
@@ -83,7 +84,7 @@ def check_repeated(draft: Draft) -> Iterator[Check]:
 
 
 def _folded(text: str) -> str:
-    return " ".join(words(text)).casefold()
+    return " ".join(re.findall(r"\w+", text)).casefold()
 
 
 def check_measures(draft: Draft) -> Iterator[Check]:
@@ -102,6 +103,8 @@ def check_measures(draft: Draft) -> Iterator[Check]:
             item.kind == "select_one"
             and item.option_set in lists
             and item.name not in measured
+            # Follow-up questions are asked of too few for a score.
+            and item.own_relevant is None
         ):
             message = _(
                 "“%(text)s” belongs to no measure, so no score counts it. Add it to a"

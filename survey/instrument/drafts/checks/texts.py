@@ -72,7 +72,7 @@ def words(text: str) -> list[str]:
 
 def shortened(text: str, longest: int = 60) -> str:
     """Quote the beginning of a text in a sentence."""
-    line = " ".join(plain(text).split())
+    line = " ".join(TAG.sub("", text).split())
     if len(line) <= longest:
         return line
     return line[:longest].rsplit(" ", 1)[0] + "\N{HORIZONTAL ELLIPSIS}"

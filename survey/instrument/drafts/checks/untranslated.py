@@ -15,31 +15,48 @@ from survey.instrument.xlsform.draft import Draft
 FEWEST_WORDS = 3
 
 
+# A language that was just added lacks every text.
+MOST_LISTED = 20
+
+
 def check_translations(draft: Draft) -> Iterator[Check]:
-    first, *others = [language["code"] for language in draft.languages]
-    texts = [*texts_of(draft), *_texts_of_measures(draft)]
-    for text in texts:
-        original = text.texts.get(first, "")
-        # Without a title, the survey's name stands for it.
-        if not original.strip() or (text.item is None and original == draft.name):
+    first, *codes = [language["code"] for language in draft.languages]
+    # Without a title, the survey's name stands for it.
+    texts = [
+        text
+        for text in (*texts_of(draft), *_texts_of_measures(draft))
+        if text.texts.get(first, "").strip()
+        and not (text.item is None and text.texts[first] == draft.name)
+    ]
+    for code in codes:
+        missing = [text for text in texts if not text.texts.get(code, "").strip()]
+        name = language_name(code)
+        if len(missing) > MOST_LISTED:
+            message = _(
+                "%(count)s of %(all)s texts are missing in %(language)s. Translate"
+                " them, or remove the language."
+            ) % {"count": len(missing), "all": len(texts), "language": name}
+            yield problem("untranslated", message, None, code)
+        else:
+            for text in missing:
+                message = _("“%(text)s” has no %(language)s text. Translate it.") % {
+                    "text": shortened(text.texts[first]),
+                    "language": name,
+                }
+                yield problem("untranslated", message, text.item, code)
+        if is_language(code, first.partition("-")[0].lower()):
             continue
-        values = {"text": shortened(original)}
-        for code in others:
-            values["language"] = language_name(code)
-            translation = text.texts.get(code, "")
-            if not translation.strip():
-                message = _("“%(text)s” has no %(language)s text. Translate it.")
-                yield problem("untranslated", message % values, text.item, code)
-            elif (
-                translation.split() == original.split()
+        for text in texts:
+            original = text.texts[first]
+            if (
+                text.texts.get(code, "").split() == original.split()
                 and len(words(original)) >= FEWEST_WORDS
-                and not is_language(code, first.partition("-")[0].lower())
             ):
                 message = _(
                     "The %(language)s text of “%(text)s” is the same as the original."
                     " Translate it."
-                )
-                yield problem("same_as_original", message % values, text.item, code)
+                ) % {"text": shortened(original), "language": name}
+                yield problem("same_as_original", message, text.item, code)
 
 
 def _texts_of_measures(draft: Draft) -> Iterator[DraftText]:

@@ -1,0 +1,88 @@
+// Messages of the editor: what was done, with *Undo*, and what keeps it from saving.
+
+const TOAST = 8_000;
+
+const words = new Map(
+  [...(document.getElementById("ed-words")?.content.querySelectorAll("[data-word]") ?? [])].map(
+    (word) => [word.dataset.word, word.textContent],
+  ),
+);
+
+export function word(name, values = {}) {
+  let text = words.get(name) ?? name;
+  for (const [key, value] of Object.entries(values)) text = text.replace(`{${key}}`, value);
+  return text;
+}
+
+export function element(name, attributes = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
+}
+
+export function button(text, onClick, className = "button small") {
+  const made = element("button", { type: "button", class: className }, text);
+  made.addEventListener("click", onClick);
+  return made;
+}
+
+export function announce(text) {
+  const live = document.getElementById("ed-live");
+  live.textContent = "";
+  live.textContent = text;
+}
+
+let timer = 0;
+
+export function hideToast() {
+  document.getElementById("ed-toast").hidden = true;
+}
+
+// `readers` are questions whose rules read what was deleted or moved.
+export function showToast(text, { readers = [], onUndo = null, onChoose = null } = {}) {
+  const toast = document.getElementById("ed-toast");
+  const body = element("div", {}, element("p", {}, text));
+  if (readers.length) {
+    const list = element("ul");
+    for (const reader of readers) {
+      const link = element("a", { href: reader.href }, reader.text);
+      link.addEventListener("click", (event) => {
+        event.preventDefault();
+        onChoose?.(reader.key);
+      });
+      list.append(element("li", {}, link));
+    }
+    body.append(element("p", {}, word("readers")), list);
+  }
+  toast.replaceChildren(body);
+  if (onUndo) {
+    const undo = () => {
+      hideToast();
+      onUndo();
+    };
+    toast.append(button(word("undo"), undo, ""));
+  }
+  toast.append(button(word("close"), hideToast, ""));
+  toast.hidden = false;
+  clearTimeout(timer);
+  // What has to be read and followed stays.
+  if (!readers.length) timer = setTimeout(hideToast, TOAST);
+}
+
+export function showNotice(...children) {
+  const notice = document.getElementById("ed-notice");
+  notice.replaceChildren(...children);
+  notice.hidden = false;
+}
+
+export function hideNotice() {
+  document.getElementById("ed-notice").hidden = true;
+}
+
+export function setStatus(state) {
+  const status = document.getElementById("ed-status");
+  if (status.dataset.state === state && status.textContent === word(state)) return;
+  status.dataset.state = state;
+  status.textContent = word(state);
+}

@@ -1,0 +1,104 @@
+// Changes a part of the page to new HTML and keeps what is the same: the focus, what
+// is being typed, scrolled and unfolded.
+
+function keyOf(node) {
+  return node.nodeType === Node.ELEMENT_NODE ? node.id || node.dataset.key || "" : "";
+}
+
+function isSameKind(first, second) {
+  return first.nodeType === second.nodeType && first.nodeName === second.nodeName;
+}
+
+// What the user or a script has changed is not an attribute of the new HTML.
+const OWN = new Set(["open", "aria-expanded", "aria-pressed", "data-sent", "style"]);
+
+function syncAttributes(element, wanted) {
+  for (const { name } of [...element.attributes]) {
+    if (!wanted.hasAttribute(name) && !OWN.has(name)) element.removeAttribute(name);
+  }
+  for (const { name, value } of wanted.attributes) {
+    if (element.getAttribute(name) !== value && !OWN.has(name)) {
+      element.setAttribute(name, value);
+    }
+  }
+}
+
+function syncValue(element, wanted, isChanged) {
+  if (isChanged(element)) return;
+  if (element.type === "checkbox" || element.type === "radio") {
+    element.checked = wanted.checked;
+  } else if (element.value !== wanted.value) {
+    const isTyping = element === element.ownerDocument.activeElement;
+    // Blanks at the end are not stored while somebody types on.
+    if (!isTyping || element.value.trim() !== wanted.value) element.value = wanted.value;
+  }
+}
+
+function morphNode(node, wanted, isChanged) {
+  if (node.nodeType !== Node.ELEMENT_NODE) {
+    if (node.nodeValue !== wanted.nodeValue) node.nodeValue = wanted.nodeValue;
+    return;
+  }
+  // A rule that is not complete yet.
+  if (node.dataset.kept) return;
+  if (node.isEqualNode(wanted) && !node.querySelector("input, textarea, select")) return;
+  syncAttributes(node, wanted);
+  if (node.nodeName !== "TEXTAREA") morphChildren(node, wanted, isChanged);
+  if (["INPUT", "TEXTAREA", "SELECT"].includes(node.nodeName)) {
+    syncValue(node, wanted, isChanged);
+  }
+}
+
+function morphChildren(parent, wanted, isChanged) {
+  const byKey = new Map();
+  for (const child of parent.childNodes) {
+    if (keyOf(child)) byKey.set(keyOf(child), child);
+  }
+  let current = parent.firstChild;
+  for (const want of [...wanted.childNodes]) {
+    const key = keyOf(want);
+    let match = null;
+    if (key) {
+      const known = byKey.get(key);
+      match = known && isSameKind(known, want) ? known : null;
+    } else if (current && !keyOf(current) && isSameKind(current, want)) {
+      match = current;
+    }
+    if (!match) {
+      parent.insertBefore(want, current);
+      continue;
+    }
+    if (match === current) current = current.nextSibling;
+    else parent.insertBefore(match, current);
+    byKey.delete(key);
+    morphNode(match, want, isChanged);
+  }
+  while (current) {
+    const next = current.nextSibling;
+    current.remove();
+    current = next;
+  }
+}
+
+export function morph(target, html, isChanged = () => false) {
+  const document = target.ownerDocument;
+  const template = document.createElement("template");
+  template.innerHTML = html;
+  const content = document.importNode(template.content, true);
+  const focused = document.activeElement;
+  const [start, end] = selectionOf(focused);
+  morphChildren(target, content, isChanged);
+  // A moved element loses the focus.
+  if (focused !== document.activeElement && target.contains(focused)) {
+    focused.focus({ preventScroll: true });
+    if (start !== null) focused.setSelectionRange(start, end);
+  }
+}
+
+function selectionOf(element) {
+  try {
+    return [element.selectionStart ?? null, element.selectionEnd];
+  } catch {
+    return [null, null];
+  }
+}

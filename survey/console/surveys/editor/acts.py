@@ -1,0 +1,575 @@
+"""Carry out what a user does in the editor: save fields, add, move, delete, paste.
+
+A request saves the fields that it has, and then does one thing, such as
+`delete:k3`. Each field comes with the text that its user saw: if another one is
+stored, nothing is written over, and both are shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from django.http import QueryDict
+from django.utils.text import capfirst
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from accounts.models import User
+from survey.console.surveys.editor.fields import (
+    KINDS,
+    LONG_TEXT,
+    Address,
+    Fields,
+    value_of,
+    write_kind,
+)
+from survey.console.surveys.editor.rules import (
+    EditorRuleForm,
+    address_of,
+    posted_rules,
+    rule_form,
+)
+from survey.instrument.drafts import moves
+from survey.instrument.drafts.commands import (
+    CommandRefused,
+    add_grid,
+    add_language,
+    add_page,
+    add_question,
+    copy_option_set,
+    delete_rows,
+    dependents_of,
+    duplicate_rows,
+    groups_around,
+    keys_of,
+    kind_of,
+    rename_from_text,
+    set_kind,
+    span_of,
+    wrap_page,
+)
+from survey.instrument.drafts.option_rows import (
+    add_options,
+    move_option,
+    options_of,
+    paste_options,
+    place_option,
+)
+from survey.instrument.drafts.reading import read_rows_of
+from survey.instrument.drafts.store import change_draft, redo, undo
+from survey.instrument.drafts.workbook import DraftBook, cleaned
+from survey.instrument.xlsform.languages import language_of
+from survey.instrument.xlsform.types import parse_type
+from survey.models import DraftChange, Survey
+
+# The changes that are searched for the author of another text.
+SEARCHED_CHANGES = 200
+FIELD, SEEN = "f:", "seen:"
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A field that somebody else has changed since it was shown."""
+
+    address: str
+    theirs: str
+    mine: str
+    by: str = ""
+    at: datetime | None = None
+
+
+class FieldsChanged(Exception):
+    def __init__(self, conflicts: list[Conflict]) -> None:
+        super().__init__("conflict")
+        self.conflicts = conflicts
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What to show after a change: the selected row, the field, and a message."""
+
+    at: str
+    focus: str = ""
+    message: str = ""
+    # Of questions that read what was deleted or moved: (key, text).
+    readers: list[tuple[str, str]] = field(default_factory=list)
+    offers_undo: bool = False
+    # Forms of rules as they were filled in, and whether all of them are stored.
+    rules: dict[str, EditorRuleForm] = field(default_factory=dict)
+    has_unsaved_rule: bool = False
+
+
+def carry_out(survey: Survey, data: QueryDict, *, by: User) -> Outcome:
+    """Save fields, and do what the request asks for.
+
+    Raises FieldsChanged, ChangeConflict, CommandRefused and LimitReached.
+    """
+    outcome = Outcome(data.get("at", ""))
+    save_fields(survey, data, by=by)
+    save_rules(survey, data, outcome, by=by)
+    verb, _colon, argument = data.get("act", "").partition(":")
+    if not verb:
+        return outcome
+    if verb in ("undo", "redo"):
+        change = (undo if verb == "undo" else redo)(survey, by=by)
+        outcome.message = UNDONE[verb](change is not None)
+        return outcome
+    act = ACTS.get(verb)
+    if act is None:
+        raise CommandRefused(_("This can’t be done."))
+
+    def command(book: DraftBook) -> None:
+        act(book, argument, data, outcome)
+
+    change_draft(
+        survey, command, action=verb, by=by, about={"key": argument or outcome.at}
+    )
+    return outcome
+
+
+UNDONE: Mapping[str, Callable[[bool], str]] = {
+    "undo": lambda done: _("Undone.") if done else _("There is nothing to undo."),
+    "redo": lambda done: _("Done again.") if done else _("There is nothing to redo."),
+}
+
+
+# Fields
+
+
+def save_fields(survey: Survey, data: QueryDict, *, by: User) -> None:
+    wanted = []
+    for name in data:
+        if name.startswith(SEEN):
+            address = name.removeprefix(SEEN)
+            seen, text = data.get(name, ""), data.get(FIELD + address, "")
+            if cleaned(seen) != cleaned(text):
+                wanted.append((Address.parse(address), seen, text))
+    left = data.get("left", "")
+    if not wanted and not left:
+        return
+
+    def command(book: DraftBook) -> None:
+        fields = Fields(book)
+        conflicts = []
+        for address, seen, text in wanted:
+            stored = fields.read(address)
+            if stored not in (cleaned(seen), cleaned(text)):
+                conflicts.append(Conflict(str(address), stored, text))
+        if conflicts:
+            raise FieldsChanged(conflicts)
+        for address, _seen, text in wanted:
+            fields.write(address, text)
+        if left:
+            name_after_text(book, Address.parse(left))
+
+    about = {"key": wanted[0][0].key if wanted else ""}
+    if wanted and wanted[0][0].language:
+        about |= {"field": wanted[0][0].field, "text": wanted[0][2][:80]}
+    try:
+        change_draft(survey, command, action="set", by=by, about=about)
+    except FieldsChanged as changed:
+        raise FieldsChanged(
+            [with_author(survey, conflict) for conflict in changed.conflicts]
+        ) from None
+
+
+def save_rules(survey: Survey, data: QueryDict, outcome: Outcome, *, by: User) -> None:
+    """Store the rules whose forms are complete."""
+    key = outcome.at
+    for rule in posted_rules(data):
+        survey.refresh_from_db(fields=["last_change"])
+        reading = read_rows_of(survey)
+        address = address_of(key, rule)
+        stored = Fields(reading.book).read(address)
+        form = rule_form(
+            reading,
+            key,
+            rule,
+            stored,
+            language=data.get("language", ""),
+            data={name: data.get(name, "") for name in data},
+        )
+        if form is None:
+            continue
+        outcome.rules[rule] = form
+        outcome.has_unsaved_rule |= form.is_unfinished
+        if not form.is_complete or form.expression == form.seen:
+            continue
+        expression, seen = form.expression, form.seen
+
+        def command(
+            book: DraftBook,
+            address: Address = address,
+            expression: str = expression,
+            seen: str = seen,
+        ) -> None:
+            fields = Fields(book)
+            stored = fields.read(address)
+            if stored not in (cleaned(seen), cleaned(expression)):
+                raise FieldsChanged([Conflict(str(address), stored, expression)])
+            fields.write(address, expression)
+
+        try:
+            change_draft(survey, command, action="set_rule", by=by, about={"key": key})
+        except FieldsChanged as changed:
+            raise FieldsChanged(
+                [with_author(survey, conflict) for conflict in changed.conflicts]
+            ) from None
+
+
+def name_after_text(book: DraftBook, address: Address) -> None:
+    """Name a question after its text when its author leaves the field."""
+    if address.sheet == "survey" and address.field == "label":
+        rename_from_text(book, address.key, Fields(book).read(address))
+
+
+def with_author(survey: Survey, conflict: Conflict) -> Conflict:
+    """Find who changed a field last. 1 statement."""
+    address = Address.parse(conflict.address)
+    changes = DraftChange.objects.filter(survey=survey).select_related("by")
+    for change in changes[:SEARCHED_CHANGES]:
+        for operation in change.operations:
+            if operation["sheet"] == address.sheet and (
+                operation.get("key") == address.key or address.sheet == "settings"
+            ):
+                name = str(change.by) if change.by else ""
+                return Conflict(
+                    conflict.address, conflict.theirs, conflict.mine, name, change.at
+                )
+    return conflict
+
+
+# Acts. Each gets the part after its colon, which is the key of a row as a rule.
+
+Act = Callable[[DraftBook, str, QueryDict, Outcome], None]
+
+
+def _add(book: DraftBook, kind: str, data: QueryDict, outcome: Outcome) -> None:
+    after = data.get("after") or outcome.at or _last(book)
+    if kind == "page":
+        outcome.at = add_page(book, after=after)
+    elif kind == "grid":
+        inner = add_grid(book, after=_place_for(book, after))
+        outcome.at = groups_around(book.sheet("survey"), inner)[-1].key
+    else:
+        if kind not in KINDS:
+            raise CommandRefused(_("Choose a type from the list."))
+        text = "text" if kind == LONG_TEXT else kind
+        outcome.at = add_question(book, after=_place_for(book, after), kind=text)
+        if kind == LONG_TEXT:
+            row = book.sheet("survey").row(outcome.at)
+            write_kind(book, row, LONG_TEXT)
+    outcome.focus = "label"
+
+
+def _last(book: DraftBook) -> str:
+    """Return the last row that is in no group; "" for an empty survey."""
+    sheet = book.sheet("survey")
+    place, last = 0, ""
+    while place < len(sheet.rows):
+        last = sheet.rows[place].key
+        place = span_of(sheet, last).end + 1
+    return last
+
+
+def _place_for(book: DraftBook, after: str) -> str:
+    """Return the row below which a question is added.
+
+    In a page that is selected, the last one; of a grid, the end of the grid.
+    """
+    sheet = book.sheet("survey")
+    if not after:
+        return ""
+    row = sheet.row(after)
+    around = groups_around(sheet, after)
+    grid = next((group.key for group in around if moves.is_grid(sheet, group)), "")
+    if grid or moves.is_grid(sheet, row):
+        return sheet.rows[span_of(sheet, grid or after).end].key
+    if kind_of(sheet, row) == "begin":
+        last = moves.last_inside(sheet, after)
+        if last != after and kind_of(sheet, sheet.row(last)) == "begin":
+            is_grid = moves.is_grid(sheet, sheet.row(last))
+            return (
+                sheet.rows[span_of(sheet, last).end].key
+                if is_grid
+                else _place_for(book, last)
+            )
+        return last
+    return after
+
+
+def _delete(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> None:
+    sheet = book.sheet("survey")
+    span = span_of(sheet, key)
+    rows = sheet.rows[span.start : span.end + 1]
+    questions = [row for row in rows if kind_of(sheet, row) not in ("begin", "end")]
+    names = {sheet.value(row, "name") for row in rows} - {""}
+    readers = dependents_of(book, names) if names else []
+    neighbour = _neighbour(book, key)
+    if outcome.at in {row.key for row in rows}:
+        outcome.at = neighbour
+    delete_rows(book, key)
+    outcome.message = ngettext(
+        "%(count)s question is deleted.",
+        "%(count)s questions are deleted.",
+        len(questions),
+    ) % {"count": len(questions)}
+    outcome.offers_undo = True
+    outcome.readers = _readers(book, readers)
+
+
+def _neighbour(book: DraftBook, key: str) -> str:
+    """Return the row to select when this one is gone."""
+    sheet = book.sheet("survey")
+    span = span_of(sheet, key)
+    rows = [*sheet.rows[span.end + 1 :], *reversed(sheet.rows[: span.start])]
+    for row in rows:
+        if row.cells and kind_of(sheet, row) not in ("begin", "end", "metadata"):
+            return row.key
+    return ""
+
+
+def _readers(book: DraftBook, names: list[str]) -> list[tuple[str, str]]:
+    sheet = book.sheet("survey")
+    fields = Fields(book)
+    code = fields.languages[0].code
+    by_name = {sheet.value(row, "name"): row for row in sheet.rows}
+    return [
+        (
+            by_name[name].key,
+            fields.read(Address("survey", by_name[name].key, "label", code)) or name,
+        )
+        for name in names
+        if name in by_name
+    ]
+
+
+def _duplicate(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> None:
+    outcome.at = duplicate_rows(book, key)
+    outcome.message = _("Copied.")
+
+
+def _step(move: Callable[[DraftBook, str], bool], at_end: Callable[[], str]) -> Act:
+    def act(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> None:
+        if move(book, key):
+            outcome.message = _("Moved.")
+            _warn_of_order(book, key, outcome)
+        else:
+            outcome.message = at_end()
+
+    return act
+
+
+def _place(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> None:
+    after = data.get("after", "")
+    into = after.startswith("into:")
+    moves.place_below(book, key, after.removeprefix("into:"), into=into)
+    outcome.message = _("Moved.")
+    _warn_of_order(book, key, outcome)
+
+
+def _warn_of_order(book: DraftBook, key: str, outcome: Outcome) -> None:
+    """Name the questions that read what was moved, and now come before it."""
+    sheet = book.sheet("survey")
+    span = span_of(sheet, key)
+    keys = keys_of(sheet, span)
+    names = {sheet.value(sheet.row(row), "name") for row in keys} - {""}
+    if not names:
+        return
+    places = {row.key: place for place, row in enumerate(sheet.rows)}
+    readers = _readers(book, dependents_of(book, names))
+    outcome.readers = [row for row in readers if places[row[0]] < span.start]
+
+
+def _wrap(book: DraftBook, keys: str, data: QueryDict, outcome: Outcome) -> None:
+    rows = [key for key in keys.split(",") if key]
+    if not rows:
+        raise CommandRefused(_("This can’t be done."))
+    outcome.at = wrap_page(book, rows, "page")
+    outcome.focus = "label"
+
+
+# Options
+
+
+def _option_add(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> None:
+    """Add an option below one, or to the list of a question (`in:` and its key)."""
+    choices = book.sheet("choices")
+    languages = Fields(book).languages[:1]
+    if key.startswith("in:"):
+        option_set = _list_of(book, key.removeprefix("in:"))
+        [made] = add_options(book, option_set, languages=languages)
+    else:
+        option_set = choices.value(choices.row(key), "list")
+        [made] = add_options(book, option_set, after=key, languages=languages)
+    outcome.focus = f"choices:{made}:label"
+
+
+def _list_of(book: DraftBook, key: str) -> str:
+    sheet = book.sheet("survey")
+    row = sheet.row(key)
+    if kind_of(sheet, row) == "begin":
+        row = sheet.rows[sheet.index(key) + 1]
+    return parse_type(sheet.value(row, "type")).option_set
+
+
+def _option_delete(
+    book: DraftBook, key: str, data: QueryDict, outcome: Outcome
+) -> None:
+    choices = book.sheet("choices")
+    keys = [
+        row.key for row in options_of(book, choices.value(choices.row(key), "list"))
+    ]
+    place = keys.index(key)
+    if len(keys) == 1:
+        raise CommandRefused(_("A question needs at least one option."))
+    neighbour = keys[place - 1] if place else keys[1]
+    book.delete(choices, [key])
+    outcome.focus = f"choices:{neighbour}:label"
+    outcome.message = _("The option is deleted.")
+    outcome.offers_undo = True
+
+
+def _option_step(step: int) -> Act:
+    def act(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> None:
+        if move_option(book, key, step):
+            outcome.message = _("Moved.")
+        outcome.focus = f"choices:{key}:label"
+
+    return act
+
+
+def _option_place(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> None:
+    place_option(book, key, data.get("after", ""))
+    outcome.message = _("Moved.")
+
+
+def _options_paste(
+    book: DraftBook, key: str, data: QueryDict, outcome: Outcome
+) -> None:
+    known = {language.code: language for language in Fields(book).languages}
+    codes = [data.get("language", ""), data.get("second", "")]
+    languages = [known[code] for code in dict.fromkeys(codes) if code in known]
+    languages = languages or [*known.values()][:1]
+    made = paste_options(book, key, data.get("text", ""), languages=languages)
+    outcome.focus = f"choices:{made[-1]}:label"
+    outcome.message = ngettext(
+        "%(count)s option is pasted.", "%(count)s options are pasted.", len(made)
+    ) % {"count": len(made) + (made != [key])}
+    outcome.offers_undo = True
+
+
+def _own_options(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> None:
+    """Give a question, or all rows of a grid, a list of their own."""
+    sheet = book.sheet("survey")
+    if kind_of(sheet, sheet.row(key)) != "begin":
+        copy_option_set(book, key)
+    else:
+        first, *rest = keys_of(sheet, span_of(sheet, key))[1:-1]
+        name = copy_option_set(book, first)
+        for row in rest:
+            kind = parse_type(value_of(book, sheet.row(row), "type")).kind
+            set_kind(book, row, kind, option_set=name)
+    outcome.message = _("These options are now of this question only.")
+
+
+def _use_options(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> None:
+    """Let a question, or all rows of a grid, use a list that is there."""
+    sheet = book.sheet("survey")
+    option_set = data.get("list", "")
+    if not options_of(book, option_set):
+        raise CommandRefused(_("Choose a list of options."))
+    keys = [key]
+    if kind_of(sheet, sheet.row(key)) == "begin":
+        keys = keys_of(sheet, span_of(sheet, key))[1:-1]
+    for row in keys:
+        kind = parse_type(value_of(book, sheet.row(row), "type")).kind
+        set_kind(book, row, kind, option_set=option_set)
+
+
+# Rows of a grid
+
+
+def _row_add(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> None:
+    """Add a statement below one, or at the end of a grid, like the one before."""
+    sheet = book.sheet("survey")
+    if kind_of(sheet, sheet.row(key)) == "begin":
+        key = keys_of(sheet, span_of(sheet, key))[-2]
+    type_ = parse_type(value_of(book, sheet.row(key), "type"))
+    made = add_question(book, after=key, kind=type_.kind, option_set=type_.option_set)
+    outcome.focus = f"survey:{made}:label"
+
+
+def _row_delete(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> None:
+    neighbour = _neighbour(book, key)
+    at = outcome.at
+    _delete(book, key, data, outcome)
+    outcome.at = (
+        at if at in {row.key for row in book.sheet("survey").rows} else neighbour
+    )
+    outcome.focus = f"survey:{neighbour}:label"
+
+
+def _row_step(move: Callable[[DraftBook, str], bool]) -> Act:
+    def act(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> None:
+        sheet = book.sheet("survey")
+        siblings, _parent = moves.siblings_of(sheet, key)
+        place = [row.key for row in siblings].index(key)
+        edge = 0 if move is moves.move_up else len(siblings) - 1
+        if place != edge and move(book, key):
+            outcome.message = _("Moved.")
+        outcome.focus = f"survey:{key}:label"
+
+    return act
+
+
+def _rows_paste(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> None:
+    """Write pasted lines into a statement and new ones below it."""
+    lines = [" ".join(line.split()) for line in data.get("text", "").splitlines()]
+    lines = [line for line in lines if line]
+    language = data.get("language", "") or Fields(book).languages[0].code
+    for number, line in enumerate(lines):
+        if number:
+            _row_add(book, key, data, outcome)
+            key = outcome.focus.split(":")[1]
+        address = Address("survey", key, "label", language)
+        Fields(book).write(address, line)
+        name_after_text(book, address)
+    outcome.focus = f"survey:{key}:label"
+
+
+def _language(book: DraftBook, token: str, data: QueryDict, outcome: Outcome) -> None:
+    token = token or data.get("token", "")
+    known = language_of(token)
+    # Under its own name, as respondents look for it, unless another one is given.
+    if known and "(" not in token and (native := language_of(known.code)):
+        token = f"{capfirst(native.name)} ({native.code})"
+    language = add_language(book, token)
+    outcome.message = _("%(language)s is added.") % {"language": language.name}
+
+
+ACTS: Mapping[str, Act] = {
+    "add": _add,
+    "delete": _delete,
+    "duplicate": _duplicate,
+    "up": _step(moves.move_up, lambda: _("It is the first already.")),
+    "down": _step(moves.move_down, lambda: _("It is the last already.")),
+    "place": _place,
+    "wrap": _wrap,
+    "option-add": _option_add,
+    "option-delete": _option_delete,
+    "option-up": _option_step(-1),
+    "option-down": _option_step(1),
+    "option-place": _option_place,
+    "options-paste": _options_paste,
+    "own-options": _own_options,
+    "use-options": _use_options,
+    "row-add": _row_add,
+    "row-delete": _row_delete,
+    "row-up": _row_step(moves.move_up),
+    "row-down": _row_step(moves.move_down),
+    "rows-paste": _rows_paste,
+    "language": _language,
+}

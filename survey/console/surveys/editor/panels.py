@@ -1,0 +1,573 @@
+"""Describe the settings of a question, grid, page or survey, field by field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from django.utils.translation import gettext as _
+from django.utils.translation import pgettext, pgettext_lazy
+
+from survey.console.surveys.contents import KIND_WORDS
+from survey.console.surveys.editor.fields import (
+    KINDS,
+    SETTINGS,
+    Address,
+    Fields,
+    measure_of,
+)
+from survey.console.surveys.editor.outline import GRID, Entry, Outline, PageEntry
+from survey.console.surveys.editor.rules import FIELDS, EditorRuleForm, rule_form
+from survey.instrument.definitions.schema import SELECTS
+from survey.instrument.drafts.commands import groups_around, questions_using
+from survey.instrument.drafts.option_rows import options_of
+from survey.instrument.drafts.reading import DraftReading
+from survey.instrument.drafts.workbook import Row
+from survey.instrument.xlsform.languages import Language
+from survey.instrument.xlsform.problems import Problem
+from survey.instrument.xlsform.types import parse_type
+
+LINE, TEXT, CODE, SELECT, TICK, NUMBER = (
+    *("line", "text", "code", "select", "tick", "number"),
+)
+# Longer lists are shown whole only if somebody asks for it.
+SHOWN_OPTIONS = 100
+KIND_NAMES = {
+    kind: KIND_WORDS.get(kind, pgettext_lazy("question type", "long text"))
+    for kind in KINDS
+}
+Choices = list[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class FieldView:
+    """A field of the settings, with the address that it is sent with."""
+
+    address: str
+    label: str
+    widget: str
+    value: str
+    hint: str = ""
+    placeholder: str = ""
+    language: Language | None = None
+    choices: Choices = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    # Whether the label is only for screen readers.
+    is_bare: bool = False
+    is_locked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OptionView:
+    key: str
+    number: int
+    labels: list[FieldView]
+    value: FieldView
+
+
+@dataclass(frozen=True, slots=True)
+class OptionsView:
+    name: str
+    options: list[OptionView]
+    count: int
+    # How many other questions share the list, if they are not in the same grid.
+    users: int = 0
+    is_locked: bool = False
+    lists: Choices = field(default_factory=list)
+
+    @property
+    def is_cut(self) -> bool:
+        return len(self.options) < self.count
+
+
+@dataclass(frozen=True, slots=True)
+class RuleView:
+    """A rule in words; `code` is there for one that no form can show."""
+
+    rule: str
+    label: str
+    form: EditorRuleForm | None
+    code: FieldView
+    message: list[FieldView] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Panel:
+    """The settings of the selected row. `sort` chooses the template."""
+
+    sort: str
+    key: str
+    title: str
+    texts: list[FieldView] = field(default_factory=list)
+    kind: FieldView | None = None
+    options: OptionsView | None = None
+    scale: list[FieldView] = field(default_factory=list)
+    answer: list[FieldView] = field(default_factory=list)
+    rules: list[RuleView] = field(default_factory=list)
+    more: list[FieldView] = field(default_factory=list)
+    rows: list[tuple[str, list[FieldView]]] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    languages: list[Language] = field(default_factory=list)
+    # The rows of a page that has no group, for which it can get one.
+    loose: str = ""
+
+
+@dataclass(frozen=True)
+class View:
+    """What a user has chosen to see: languages, and lists of options."""
+
+    language: str
+    second: str = ""
+    # "everywhere" if a shared list may be changed; "all" for long lists.
+    options: str = ""
+
+
+class PanelBuilder:
+    """`filled` are forms of rules as a user has just filled them in."""
+
+    def __init__(
+        self,
+        reading: DraftReading,
+        outline: Outline,
+        view: View,
+        filled: Mapping[str, EditorRuleForm],
+    ) -> None:
+        self.filled = filled
+        self.reading = reading
+        self.book = reading.book
+        self.sheet = reading.book.sheet("survey")
+        self.outline = outline
+        self.view = view
+        self.fields = Fields(reading.book)
+        codes = dict.fromkeys(filter(None, (view.language, view.second)))
+        known = {language.code: language for language in self.fields.languages}
+        self.shown = [known[code] for code in codes if code in known]
+
+    def build(self, key: str) -> Panel:
+        page, entry = self.outline.by_key.get(key, (None, None))
+        if page is None:
+            return self.survey()
+        if entry is None:
+            return self.page(page)
+        if entry.sort == "question":
+            return self.question(page, entry)
+        if entry.sort == "row":
+            return self.row(entry)
+        return self.group(entry)
+
+    # The parts
+
+    def view_of(
+        self,
+        address: Address,
+        label: str,
+        widget: str = LINE,
+        **more: object,
+    ) -> FieldView:
+        problems = [
+            str(problem.reason)
+            for problem in self.problems_of(address)
+            if not (address.field == "label" and not self.fields.read(address))
+        ]
+        value = self.fields.read(address)
+        return FieldView(
+            str(address),
+            label,
+            widget,
+            value,
+            problems=problems,
+            **more,  # type: ignore[arg-type]
+        )
+
+    def problems_of(self, address: Address) -> Iterable[Problem]:
+        """Return the problems of a cell; of a text, in the first language."""
+        if address.language and address.language != self.fields.languages[0].code:
+            return
+        sheet = self.book.sheet(address.sheet)
+        key = address.key
+        if key == SETTINGS:
+            key = sheet.rows[0].key if sheet.rows else ""
+        wanted = CELLS.get(address.field, address.field)
+        headers = {
+            column.header
+            for column in sheet.known.known.values()
+            if column.key == wanted
+        } | {wanted}
+        for problem in self.reading.problems_by_key.get(key, ()):
+            if problem.sheet == address.sheet and problem.column in headers:
+                yield problem
+
+    def texts(
+        self, key: str, field: str, label: str, sheet: str = "survey", **more: object
+    ) -> list[FieldView]:
+        """Return a field for each language that is shown."""
+        views = []
+        for language in self.shown:
+            address = Address(sheet, key, field, language.code)
+            name = f"{label} ({language.name})" if len(self.shown) > 1 else label
+            views.append(self.view_of(address, name, TEXT, language=language, **more))
+        return views
+
+    def rule(self, key: str, rule: str, label: str) -> RuleView:
+        code = self.view_of(Address("survey", key, FIELDS[rule]), label, CODE)
+        form = rule_form(
+            self.reading, key, rule, code.value, language=self.view.language
+        )
+        filled = self.filled.get(rule)
+        if form is not None and filled is not None and filled.is_unfinished:
+            # The next change is compared with what is stored now.
+            filled.take_over(form)
+            form = filled
+        message = []
+        if rule == "constraint" and code.value:
+            message = self.texts(
+                key, "constraint_message", _("Message if not accepted")
+            )
+        return RuleView(rule, label, form, code, message)
+
+    def rest_of(self, key: str, shown: Iterable[FieldView]) -> list[str]:
+        """Return the problems of a row that stand at none of its fields."""
+        at_fields = {text for view in shown for text in view.problems}
+        return [
+            f"{problem.column}: {problem.reason}" if problem.column else problem.reason
+            for problem in self.outline.problems.get(key, ())
+            if problem.reason not in at_fields
+            and not (self.outline.is_about_label(problem))
+        ]
+
+    # The panels
+
+    def question(self, page: PageEntry, entry: Entry) -> Panel:
+        key, row = entry.key, self.sheet.row(entry.key)
+        panel = Panel(
+            "question",
+            key,
+            _("Question %(number)s") % {"number": entry.number}
+            if entry.number
+            else str(KIND_WORDS.get(entry.kind, entry.kind)),
+            languages=self.fields.languages,
+        )
+        panel.texts = [
+            *self.texts(
+                key,
+                "label",
+                _("Text") if entry.kind == "note" else _("Question"),
+                placeholder=_("Write your question"),
+            ),
+            *self.texts(key, "hint", _("Hint"), placeholder=_("None")),
+        ]
+        panel.kind = self.kind(key, row)
+        kind = parse_type(self.sheet.value(row, "type")).kind
+        if kind in SELECTS:
+            panel.options = self.options(row)
+        if kind == "range":
+            panel.scale = [
+                self.view_of(
+                    Address("survey", key, name), label, NUMBER, placeholder=default
+                )
+                for name, label, default in (
+                    ("start", pgettext("scale", "From"), "1"),
+                    ("end", pgettext("scale", "To"), "10"),
+                    ("step", pgettext("scale", "Step"), "1"),
+                )
+            ]
+        if kind not in ("note", "calculate", "hidden"):
+            panel.answer = self.answer(key, kind)
+        panel.rules = self.rules(key, kind)
+        panel.more = self.more(key, row, kind)
+        if not page.key:
+            top = [shown.key for shown in page.entries if not shown.depth]
+            panel.loose = ",".join(top)
+        shown = [
+            *(panel.texts + panel.scale + panel.answer + panel.more),
+            panel.kind,
+            *self.rule_fields(panel.rules),
+            *self.option_fields(panel.options),
+        ]
+        panel.problems = self.rest_of(key, shown)
+        return panel
+
+    def kind(self, key: str, row: Row) -> FieldView:
+        view = self.view_of(Address("survey", key, "kind"), _("Type"), SELECT)
+        choices = [(kind, str(words)) for kind, words in KIND_NAMES.items()]
+        if view.value not in KIND_NAMES:
+            words = str(KIND_WORDS.get(view.value, self.sheet.value(row, "type")))
+            choices.append((view.value, words))
+        return replace(view, choices=choices)
+
+    def answer(self, key: str, kind: str) -> list[FieldView]:
+        """Return the fields about how a question is answered."""
+        views = [
+            self.view_of(
+                Address("survey", key, "required_choice"),
+                _("Required"),
+                SELECT,
+                choices=[("", _("No")), ("yes", _("Yes")), ("if", _("If …"))],
+            )
+        ]
+        if kind in SELECTS:
+            layouts = [
+                ("", _("Below each other")),
+                ("horizontal", _("Side by side")),
+                ("minimal", _("Menu")),
+            ]
+            if kind == "select_one":
+                layouts.append(("likert", _("Scale with a line")))
+            views += [
+                self.view_of(
+                    Address("survey", key, "layout"),
+                    _("Layout"),
+                    SELECT,
+                    choices=layouts,
+                ),
+                self.view_of(
+                    Address("survey", key, "shuffle"), _("Shuffle the options"), TICK
+                ),
+            ]
+        return views
+
+    def rules(self, key: str, kind: str) -> list[RuleView]:
+        views = [self.rule(key, "relevant", _("Shown if"))]
+        if kind in ("note", "calculate", "hidden"):
+            return views
+        views.append(self.rule(key, "required", _("Required if")))
+        views.append(self.rule(key, "constraint", _("Accepted if")))
+        if kind in SELECTS:
+            views.append(self.rule(key, "choice_filter", _("Options offered if")))
+        return views
+
+    def more(self, key: str, row: Row, kind: str) -> list[FieldView]:
+        views = [
+            self.view_of(
+                Address("survey", key, "name"),
+                _("Variable name"),
+                LINE,
+                hint=_("The column in exports. It is made from the text."),
+            )
+        ]
+        if kind == "calculate":
+            address = Address("survey", key, "calculation")
+            views.insert(0, self.view_of(address, _("Calculated as"), CODE))
+        measures = self.book.sheet("measures")
+        names = [
+            (measures.value(row, "name"), self.measure_label(row))
+            for row in measures.rows
+            if measures.value(row, "name")
+            and measures.value(row, "type").lower() != "essential"
+        ]
+        if names and kind in ("select_one", "range", "integer", "decimal"):
+            views.append(
+                self.view_of(
+                    Address("survey", key, "measure"),
+                    _("Counts for the measure"),
+                    SELECT,
+                    choices=[("", pgettext("measure", "None")), *names],
+                )
+            )
+            if measure_of(self.book, row)[0]:
+                views.append(
+                    self.view_of(
+                        Address("survey", key, "reversed"),
+                        _("Reversed: agreeing is a bad sign"),
+                        TICK,
+                    )
+                )
+        return views
+
+    def measure_label(self, row: Row) -> str:
+        measures = self.book.sheet("measures")
+        for language in (*self.shown, *self.fields.languages, None):
+            number = measures.column_or_none("label", language)
+            if number is not None and row.cells.get(number):
+                return row.cells[number]
+        return measures.value(row, "name")
+
+    def options(self, row: Row) -> OptionsView:
+        type_ = parse_type(self.sheet.value(row, "type"))
+        rows = options_of(self.book, type_.option_set)
+        users = self.users_of(type_.option_set, row)
+        is_locked = bool(users) and self.view.options != "everywhere"
+        most = len(rows) if self.view.options == "all" else SHOWN_OPTIONS
+        views = []
+        for number, option in enumerate(rows[:most], 1):
+            labels = self.texts(
+                option.key,
+                "label",
+                _("Option %(n)s") % {"n": number},
+                "choices",
+                is_bare=True,
+                is_locked=is_locked,
+            )
+            value = self.view_of(
+                Address("choices", option.key, "name"),
+                _("Value of option %(n)s") % {"n": number},
+                LINE,
+                is_bare=True,
+                is_locked=is_locked,
+            )
+            views.append(OptionView(option.key, number, labels, value))
+        return OptionsView(
+            type_.option_set, views, len(rows), users, is_locked, self.lists(type_)
+        )
+
+    def users_of(self, option_set: str, row: Row) -> int:
+        """Count the questions that share a list, without those of the same grid."""
+        parent = self.parent_of(row.key)
+        outside = [
+            user
+            for user in questions_using(self.book, option_set)
+            if user.key != row.key
+            and (not parent or self.parent_of(user.key) != parent)
+        ]
+        return len(outside) + 1 if outside else 0
+
+    def parent_of(self, key: str) -> str:
+        """Return the key of the grid around a question."""
+        around = groups_around(self.sheet, key)
+        page, entry = self.outline.by_key.get(
+            around[-1].key if around else "", (None, None)
+        )
+        return entry.key if page and entry and entry.sort == GRID else ""
+
+    def lists(self, type_: object) -> Choices:
+        choices = self.book.sheet("choices")
+        labels: dict[str, list[str]] = {}
+        number = choices.column_or_none("label", self.shown[0])
+        if number is None:
+            number = choices.column_or_none("label")
+        for row in choices.rows:
+            name = choices.value(row, "list")
+            shown = labels.setdefault(name, [])
+            if name and len(shown) < 3:
+                shown.append(row.cells.get(number or 0, ""))
+        return [
+            (name, ", ".join(filter(None, shown)) or name)
+            for name, shown in labels.items()
+            if name
+        ]
+
+    def rule_fields(self, rules: Iterable[RuleView]) -> Iterable[FieldView]:
+        for rule in rules:
+            yield rule.code
+            yield from rule.message
+
+    def option_fields(self, options: OptionsView | None) -> Iterable[FieldView]:
+        for option in options.options if options else ():
+            yield option.value
+            yield from option.labels
+
+    def group(self, entry: Entry) -> Panel:
+        """Return the settings of a grid, or of a heading with its questions."""
+        key = entry.key
+        is_grid = entry.sort == GRID
+        title = _("Grid") if is_grid else _("Heading")
+        panel = Panel(entry.sort, key, title, languages=self.fields.languages)
+        panel.texts = self.texts(
+            key,
+            "label",
+            _("Question above the grid") if is_grid else _("Heading"),
+            placeholder=_("How much do you agree?") if is_grid else "",
+        )
+        rows = self.rows_of(key)
+        if is_grid:
+            panel.rows = [
+                (
+                    row.key,
+                    self.texts(
+                        row.key,
+                        "label",
+                        _("Statement %(n)s") % {"n": number},
+                        is_bare=True,
+                    ),
+                )
+                for number, row in enumerate(rows, 1)
+            ]
+            if rows and parse_type(self.sheet.value(rows[0], "type")).option_set:
+                panel.options = self.options(rows[0])
+        panel.rules = [self.rule(key, "relevant", _("Shown if"))]
+        shown = [
+            *panel.texts,
+            *self.rule_fields(panel.rules),
+            *self.option_fields(panel.options),
+        ]
+        panel.problems = self.rest_of(key, shown)
+        return panel
+
+    def rows_of(self, key: str) -> list[Row]:
+        """Return the questions of a grid or heading, in order."""
+        page, entry = self.outline.by_key[key]
+        rows: list[Row] = []
+        place = next(n for n, shown in enumerate(page.entries) if shown is entry)
+        for shown in page.entries[place + 1 :]:
+            if not shown.depth:
+                break
+            rows.append(self.sheet.row(shown.key))
+        return rows
+
+    def page(self, page: PageEntry) -> Panel:
+        key = page.key
+        panel = Panel(
+            "page",
+            key,
+            _("Page %(number)s") % {"number": page.number},
+            languages=self.fields.languages,
+        )
+        panel.texts = self.texts(key, "label", _("Page title"), placeholder=_("None"))
+        panel.rules = [self.rule(key, "relevant", _("Shown if"))]
+        panel.more = [
+            self.view_of(Address("survey", key, "name"), _("Name of the page"), LINE)
+        ]
+        if page.section:
+            panel.more = [
+                *self.texts(page.section, "label", _("Title of the section")),
+                *panel.more,
+            ]
+        panel.problems = self.rest_of(
+            key, [*panel.texts, *self.rule_fields(panel.rules), *panel.more]
+        )
+        return panel
+
+    def row(self, entry: Entry) -> Panel:
+        """Return a row that cannot be shown, as it is written."""
+        panel = Panel("row", entry.key, _("Row that can’t be shown"))
+        panel.more = [
+            self.view_of(Address("survey", entry.key, "type"), "type", LINE),
+            self.view_of(Address("survey", entry.key, "name"), "name", LINE),
+        ]
+        panel.problems = self.rest_of(entry.key, panel.more)
+        return panel
+
+    def survey(self) -> Panel:
+        panel = Panel("survey", "", _("Survey"), languages=self.fields.languages)
+        panel.texts = self.texts(SETTINGS, "title", _("Title"), "settings")
+        panel.more = [
+            self.view_of(Address("settings", SETTINGS, "version"), _("Version"), LINE)
+        ]
+        shown: Sequence[FieldView] = [*panel.texts, *panel.more]
+        at_fields = {text for view in shown for text in view.problems}
+        choices = self.book.sheet("choices")
+        used = {
+            parse_type(self.sheet.value(row, "type")).option_set
+            for row in self.sheet.rows
+        }
+        rows = {row.key for row in self.sheet.rows}
+        rows |= {row.key for row in choices.rows if choices.value(row, "list") in used}
+        panel.problems = [
+            str(problem)
+            for key, problems in self.reading.problems_by_key.items()
+            for problem in problems
+            if key not in rows and problem.reason not in at_fields
+        ]
+        return panel
+
+
+# The cell of a field that is a part of it.
+CELLS = {
+    "kind": "type",
+    "required_if": "required",
+    "layout": "appearance",
+    "shuffle": "parameters",
+    "start": "parameters",
+    "end": "parameters",
+    "step": "parameters",
+}

@@ -1,0 +1,130 @@
+"""Change single options of a list, each a row of the choices sheet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.utils.translation import gettext as _
+
+from survey.instrument.drafts.commands import CommandRefused, text_column
+from survey.instrument.drafts.names import free_name, name_from_text
+from survey.instrument.drafts.workbook import DraftBook, Row
+from survey.instrument.xlsform.choices import MAX_OPTIONS
+from survey.instrument.xlsform.languages import Language
+
+
+def options_of(book: DraftBook, option_set: str) -> list[Row]:
+    choices = book.sheet("choices")
+    return [row for row in choices.rows if choices.value(row, "list") == option_set]
+
+
+def add_options(
+    book: DraftBook,
+    option_set: str,
+    *,
+    after: str = "",
+    labels: Sequence[Sequence[str]] = (("",),),
+    languages: Sequence[Language],
+) -> list[str]:
+    """Add options below the row `after`, or at the end of the list; return their keys.
+
+    `labels` has the texts of each option in the order of the languages. Raises
+    CommandRefused if the list would be too long.
+    """
+    choices = book.sheet("choices")
+    rows = options_of(book, option_set)
+    if len(rows) + len(labels) > MAX_OPTIONS:
+        raise CommandRefused(
+            _("A list has at most %(most)s options.") % {"most": f"{MAX_OPTIONS:,}"}
+        )
+    listed, valued = choices.column("list"), choices.column("name")
+    columns = [text_column(book, choices, "label", row) for row in languages]
+    values = [row.cells.get(valued, "") for row in rows]
+    made = []
+    for texts in labels:
+        value = next_value(values, texts[0])
+        values.append(value)
+        made.append(
+            {
+                listed: option_set,
+                valued: value,
+                **dict(zip(columns, texts, strict=False)),
+            }
+        )
+    if not after:
+        last = rows[-1] if rows else choices.rows[-1] if choices.rows else None
+        after = last.key if last else ""
+    return book.insert(choices, after, made)
+
+
+def next_value(values: Sequence[str], label: str) -> str:
+    """Return the value of a new option: a number, if the others are numbers."""
+    numbers = [int(value) for value in values if value.isascii() and value.isdecimal()]
+    if len(numbers) == len(values):
+        return str(max(numbers, default=0) + 1)
+    return free_name(name_from_text(label) or "option", values)
+
+
+def move_option(book: DraftBook, key: str, step: int) -> bool:
+    """Move an option up (-1) or down (1) in its list; return whether it could."""
+    choices = book.sheet("choices")
+    rows = options_of(book, choices.value(choices.row(key), "list"))
+    keys = [row.key for row in rows]
+    place = keys.index(key)
+    if not 0 <= place + step < len(keys):
+        return False
+    if step > 0:
+        book.move(choices, [key], keys[place + 1])
+    else:
+        book.move(choices, [keys[place - 1]], key)
+    return True
+
+
+def place_option(book: DraftBook, key: str, after: str) -> None:
+    """Move an option below another one of its list; "" is the top of the list."""
+    choices = book.sheet("choices")
+    rows = options_of(book, choices.value(choices.row(key), "list"))
+    if not after:
+        place = choices.index(rows[0].key)
+        after = choices.rows[place - 1].key if place else ""
+    if after != key:
+        book.move(choices, [key], after)
+
+
+def paste_options(
+    book: DraftBook, key: str, text: str, *, languages: Sequence[Language]
+) -> list[str]:
+    """Write the first pasted line into an option, and the others into new ones."""
+    choices = book.sheet("choices")
+    row = choices.row(key)
+    lines = pasted_lines(text, len(languages))
+    if not lines:
+        return [key]
+    cells = {
+        text_column(book, choices, "label", language): label
+        for language, label in zip(languages, lines[0], strict=False)
+    }
+    book.set_cells(choices, key, cells)
+    if len(lines) == 1:
+        return [key]
+    return add_options(
+        book,
+        choices.value(row, "list"),
+        after=key,
+        labels=lines[1:],
+        languages=languages,
+    )
+
+
+def pasted_lines(text: str, columns: int) -> list[list[str]]:
+    """Divide pasted rows into one label for each language.
+
+    Further columns are joined to the last one, so that nothing is lost.
+    """
+    lines = []
+    for line in text.splitlines():
+        cells = [" ".join(cell.split()) for cell in line.split("\t")]
+        if any(cells):
+            rest = " ".join(filter(None, cells[columns - 1 :]))
+            lines.append([*cells[: columns - 1], rest])
+    return lines

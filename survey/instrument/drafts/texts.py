@@ -1,0 +1,228 @@
+"""List and change the texts of a draft in one language."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from accounts.models import User
+from survey.instrument.definitions.schema import VISIBLE
+from survey.instrument.drafts.commands import (
+    default_language,
+    kind_of,
+    languages_of,
+    set_text,
+    text_column,
+)
+from survey.instrument.drafts.store import change_draft
+from survey.instrument.drafts.workbook import ChangeConflict, DraftBook, Row, Sheet
+from survey.instrument.xlsform.languages import Language
+from survey.instrument.xlsform.names import has_open_reference, normalised, quoted_names
+from survey.models import Survey
+
+FIELDS: Mapping[str, tuple[str, ...]] = {
+    "settings": ("title",),
+    "survey": ("label", "hint", "guidance", "required_message", "constraint_message"),
+    "choices": ("label",),
+    "measures": ("label", "description"),
+}
+FIELD_WORDS = {
+    "title": gettext_lazy("title"),
+    "description": gettext_lazy("description"),
+    "hint": gettext_lazy("hint"),
+    "guidance": gettext_lazy("guidance"),
+    "required_message": gettext_lazy("message if it is required"),
+    "constraint_message": gettext_lazy("message if it is not valid"),
+}
+# Characters that cannot be seen, and mean something: for right-to-left texts, emoji
+# and blanks that do not break.
+MEANINGFUL = "\n\t\u200c\u200d\u200e\u200f\u00a0\ufe0f"
+
+
+class TextChanged(ChangeConflict):
+    """Somebody has changed the text meanwhile; `text` is what it is now."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(_("Somebody has changed this text meanwhile."))
+        self.text = text
+
+
+@dataclass(frozen=True, slots=True)
+class DraftText:
+    """A text in one language beside the original, and where it stands."""
+
+    sheet: str
+    key: str
+    field: str
+    # The name of the question, option, measure or page.
+    name: str
+    original: str
+    text: str
+    is_stale: bool
+
+    @property
+    def place(self) -> str:
+        words = FIELD_WORDS.get(self.field)
+        if words is None:
+            return self.name
+        return f"{self.name}, {words}" if self.name else str(words).capitalize()
+
+    @property
+    def state(self) -> str:
+        """Return "missing", "stale" or "done"."""
+        if not self.text:
+            return "missing"
+        return "stale" if self.is_stale else "done"
+
+    @property
+    def id(self) -> str:
+        return f"{self.sheet}-{self.key}-{self.field}"
+
+
+def texts_in(book: DraftBook, language: Language) -> list[DraftText]:
+    """Return all texts, in the order of the workbook's sheets."""
+    return [
+        text
+        for name, fields in FIELDS.items()
+        if name in book.sheets
+        for text in _texts_of_sheet(book, book.sheets[name], fields, language)
+    ]
+
+
+def _texts_of_sheet(
+    book: DraftBook, sheet: Sheet, fields: tuple[str, ...], language: Language
+) -> Iterator[DraftText]:
+    first = default_language(book)
+    columns = {
+        field: (
+            _column(sheet, field, first, first),
+            _column(sheet, field, language, first),
+        )
+        for field in fields
+    }
+    for row in sheet.rows:
+        for field, (original, number) in columns.items():
+            text = DraftText(
+                sheet.name,
+                row.key,
+                field,
+                _name_of(sheet, row),
+                row.cells.get(original, ""),
+                row.cells.get(number, ""),
+                number in row.stale,
+            )
+            is_asked = field == "label" and _is_shown(sheet, row)
+            if text.original or text.text or is_asked:
+                yield text
+
+
+def _column(sheet: Sheet, field: str, language: Language, first: Language) -> int:
+    """Return the number of the column, or -1 if there is none yet."""
+    number = sheet.column_or_none(field, language)
+    if number is None and language.code == first.code:
+        number = sheet.column_or_none(field)
+    return -1 if number is None else number
+
+
+def _name_of(sheet: Sheet, row: Row) -> str:
+    if sheet.name == "settings":
+        return ""
+    if sheet.name == "choices":
+        return f"{sheet.value(row, 'list')} {sheet.value(row, 'name')}"
+    return sheet.value(row, "name")
+
+
+def _is_shown(sheet: Sheet, row: Row) -> bool:
+    return sheet.name == "survey" and kind_of(sheet, row) in VISIBLE
+
+
+def save_text(
+    *,
+    survey: Survey,
+    sheet: str,
+    key: str,
+    field: str,
+    code: str,
+    text: str,
+    seen: str,
+    by: User,
+) -> DraftText:
+    """Change one text; `seen` is what the author saw before. Return it as it is now.
+
+    Raises TextChanged if it is neither of both, ChangeConflict, and ValidationError
+    for a text that cannot be used.
+    """
+    if field not in FIELDS.get(sheet, ()):
+        raise ChangeConflict(_("Somebody has deleted this meanwhile."))
+    text, seen = normalised(tidied(text)), tidied(seen)
+
+    def command(book: DraftBook) -> DraftText:
+        languages = {language.code: language for language in languages_of(book)}
+        if code not in languages:
+            raise ChangeConflict(_("The survey no longer has this language."))
+        target = book.sheet(sheet)
+        row = target.row(key)
+        current = row.cells.get(text_column(book, target, field, languages[code]), "")
+        if current not in (seen, text):
+            raise TextChanged(current)
+        before = _one(book, target, row, field, languages[code])
+        if text != current:
+            is_first = code == next(iter(languages))
+            if problem := problem_of(text, book, before, is_first=is_first):
+                raise ValidationError(problem)
+        set_text(book, sheet, key, field=field, language=languages[code], text=text)
+        return _one(book, target, row, field, languages[code])
+
+    about = {"field": field, "language": code, "text": text[:80]}
+    return change_draft(survey, command, action="set_text", by=by, about=about)
+
+
+def _one(
+    book: DraftBook, sheet: Sheet, row: Row, field: str, language: Language
+) -> DraftText:
+    alone = Sheet(sheet.name, sheet.columns, [row])
+    texts = _texts_of_sheet(book, alone, (field,), language)
+    blank = DraftText(sheet.name, row.key, field, _name_of(sheet, row), "", "", False)
+    return next(texts, blank)
+
+
+def tidied(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n").strip()
+
+
+def problem_of(text: str, book: DraftBook, place: DraftText, *, is_first: bool) -> str:
+    """Return why a text cannot be used, or an empty text."""
+    if not text:
+        needed = is_first and place.field in ("label", "title") and place.text
+        return _("Enter a text: this is the survey’s first language.") if needed else ""
+    if not all(sign.isprintable() or sign in MEANINGFUL for sign in text):
+        return _("Remove the characters that cannot be seen.")
+    if has_open_reference(text):
+        return _("A ${ is never closed. Write a name like ${name}.")
+    survey = book.sheet("survey")
+    kinds = {survey.value(row, "name"): kind_of(survey, row) for row in survey.rows}
+    for name in quoted_names(text):
+        if kinds.get(name, "begin") in ("begin", "end"):
+            return _("There is no question ${%(name)s} in this survey.") % {
+                "name": name
+            }
+        if kinds[name] == "note":
+            return _("${%(name)s} is a note, which has no answer.") % {"name": name}
+    return "" if is_first else token_problem(place.original, text)
+
+
+def token_problem(original: str, translation: str) -> str:
+    """Return which `${name}` a translation lacks or has too often, or ""."""
+    wanted, given = Counter(quoted_names(original)), Counter(quoted_names(translation))
+    if missing := wanted - given:
+        return _("Add ${%(name)s}, which the original has.") % {"name": min(missing)}
+    if extra := given - wanted:
+        return _("Remove ${%(name)s}, which the original does not have there.") % {
+            "name": min(extra)
+        }
+    return ""
