@@ -153,6 +153,14 @@ def test_a_survey_is_written_by_keys_and_nothing_is_lost(staff, console, draft):
     page.locator("#ed-toast").get_by_role("button", name="Undo").click()
     expect(line(page, "Is there anything else?")).to_be_visible()
 
+    # What is wrong is said while it is typed.
+    choose(page, "Why a ${pet}?")
+    page.locator("#ed-settings textarea").first.fill("Why a ${cat}?")
+    expect(canvas.locator(".ed-wrong")).to_contain_text("cat")
+    expect(page.locator("#ed-wrong")).to_contain_text("1 question with a problem")
+    page.locator("#ed-settings textarea").first.fill("Why a ${pet}?")
+    expect(page.locator("#ed-wrong")).not_to_contain_text("problem")
+
     written = texts(page)
     page.reload()
     assert texts(page) == written

@@ -169,7 +169,7 @@ class Editor:
         title = page.title or _("Page %(number)s") % {"number": page.number}
         link = self._link(
             page.key or (page.entries[0].key if page.entries else ""),
-            f'{number}<span class="ed-text">{escape(title)}</span>',
+            f'{number}<span class="ed-text" dir="auto">{escape(title)}</span>',
             is_current=bool(page.key) and page.key == self.at,
             problems=len(page.problems),
         )
@@ -187,7 +187,7 @@ class Editor:
         link = self._link(
             entry.key,
             f'<span class="ed-number">{number}</span>'
-            f'<span class="ed-text{missing}">{text}</span>'
+            f'<span class="ed-text{missing}" dir="auto">{text}</span>'
             f'<span class="ed-name">{escape(entry.name)}</span>',
             is_current=entry.key == self.at,
             problems=len(entry.problems),
