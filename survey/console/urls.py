@@ -35,6 +35,7 @@ from survey.console.surveys import (
     measures,
     preview,
     questionnaire,
+    text_files,
     texts,
     trial_link,
     upload,
@@ -369,6 +370,36 @@ urlpatterns = [
         "surveys/<int:pk>/edit/texts/",
         texts.survey_edit_texts,
         name="survey_edit_texts",
+    ),
+    path(
+        "surveys/<int:pk>/edit/texts/file/",
+        text_files.survey_edit_texts_file,
+        name="survey_edit_texts_file",
+    ),
+    path(
+        "surveys/<int:pk>/edit/texts/upload/",
+        text_files.survey_edit_texts_upload,
+        name="survey_edit_texts_upload",
+    ),
+    path(
+        "surveys/<int:pk>/edit/texts/upload/save/",
+        text_files.survey_edit_texts_upload_save,
+        name="survey_edit_texts_upload_save",
+    ),
+    path(
+        "surveys/<int:pk>/edit/texts/undo/",
+        text_files.survey_edit_texts_undo,
+        name="survey_edit_texts_undo",
+    ),
+    path(
+        "surveys/<int:pk>/edit/texts/languages/",
+        text_files.survey_edit_texts_add,
+        name="survey_edit_texts_add",
+    ),
+    path(
+        "surveys/<int:pk>/edit/texts/languages/<slug:language>/remove/",
+        text_files.survey_edit_texts_remove,
+        name="survey_edit_texts_remove",
     ),
     path(
         "surveys/<int:pk>/measures/",

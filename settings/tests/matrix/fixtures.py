@@ -291,7 +291,10 @@ ROUTE_PARAMETERS = (
     RouteParameter("survey_publish pk", pk_of("draft"), shared=True),
     RouteParameter("survey_delete pk", pk_of("draft"), shared=True),
     RouteParameter("survey_bring_back pk", pk_of("retired"), shared=True),
-    RouteParameter("survey_edit_texts pk", pk_of("text_draft"), shared=True),
+    RouteParameter("survey_edit_texts* pk", pk_of("text_draft"), shared=True),
+    RouteParameter(
+        "survey_edit_texts_remove language", lambda place, route: "es", owned=False
+    ),
     RouteParameter("survey_measure* pk", pk_of("draft"), shared=True),
     RouteParameter("survey_measure n", lambda place, route: 0, owned=False),
     RouteParameter("survey_essential pk", pk_of("draft"), shared=True),
