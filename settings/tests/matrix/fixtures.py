@@ -288,13 +288,16 @@ ROUTE_PARAMETERS = (
     RouteParameter("survey_upload_problems pk", pk_of("survey_upload"), shared=True),
     RouteParameter("survey_upload_report pk", pk_of("survey_upload"), shared=True),
     RouteParameter("survey_upload_report_file pk", pk_of("survey_upload"), shared=True),
-    RouteParameter("survey_publish pk", pk_of("draft"), shared=True),
-    RouteParameter("survey_delete pk", pk_of("draft"), shared=True),
-    RouteParameter("survey_bring_back pk", pk_of("retired"), shared=True),
     RouteParameter("survey_edit_texts* pk", pk_of("text_draft"), shared=True),
     RouteParameter(
         "survey_edit_texts_remove language", lambda place, route: "es", owned=False
     ),
+    RouteParameter("survey_edit* pk", pk_of("draft"), shared=True),
+    RouteParameter("survey_edit_restore number", lambda place, route: 0, owned=False),
+    RouteParameter("survey_check pk", pk_of("draft"), shared=True),
+    RouteParameter("survey_publish pk", pk_of("draft"), shared=True),
+    RouteParameter("survey_delete pk", pk_of("draft"), shared=True),
+    RouteParameter("survey_bring_back pk", pk_of("retired"), shared=True),
     RouteParameter("survey_measure* pk", pk_of("draft"), shared=True),
     RouteParameter("survey_measure n", lambda place, route: 0, owned=False),
     RouteParameter("survey_essential pk", pk_of("draft"), shared=True),
@@ -820,9 +823,9 @@ def create_surveys(mark: str, by: User, district: District | None) -> dict[str, 
 def create_workbook(name: str, version: str, label: str) -> bytes:
     return form(
         [
-            ["type", "name", "label"],
-            ["select_one agree", "safe", label],
-            ["text", "comment", "Anything else?"],
+            ["type", "name", "label", "label::Español (es)"],
+            ["select_one agree", "safe", label, label],
+            ["text", "comment", "Anything else?", "¿Algo más?"],
         ],
         settings=[
             ["form_id", "version", "default_language", "form_title"],

@@ -87,7 +87,7 @@ def survey_edit_texts_file(request: StaffRequest, pk: int) -> HttpResponse:
     survey = own_draft_or_404(request, pk)
     reading = read_rows_of(survey)
     _first, *others = languages_of(reading.book)
-    kind, asked = request.GET.get("kind", ""), request.GET.get("language", "")
+    kind, asked = request.GET.get("kind", "csv"), request.GET.get("language", ALL)
     languages = [row for row in others if asked in (ALL, row.code)]
     if kind not in KINDS or not languages:
         raise Http404
