@@ -390,6 +390,7 @@ class Editor {
   }
 
   afterShow() {
+    window.htmx?.process(this.settings);
     this.fillTyped();
     this.rows.decorate();
     this.markSurveyLink();

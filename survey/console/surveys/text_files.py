@@ -22,7 +22,6 @@ from accounts.http import CSV, StaffRequest, attachment
 from accounts.permissions import Capability
 from survey.console.checked_files import MOST_SHOWN, confirmed_content, signed_content
 from survey.console.surveys.texts import own_draft_or_404
-from survey.console.surveys.views import XLSX
 from survey.console.table_files import UploadField
 from survey.instrument.drafts.commands import (
     CommandRefused,
@@ -30,6 +29,7 @@ from survey.instrument.drafts.commands import (
     languages_of,
     remove_language,
 )
+from survey.instrument.drafts.exporting import XLSX
 from survey.instrument.drafts.reading import read_rows_of
 from survey.instrument.drafts.store import change_draft, undo
 from survey.instrument.drafts.text_files import (

@@ -78,6 +78,11 @@ class DraftText:
         return f"{self.at}, {words}" if self.at else str(words).capitalize()
 
     @property
+    def place_beside_original(self) -> str:
+        """Return the place without the text itself, which is shown below it."""
+        return self.place.removesuffix(f": {shortened(self.original)}")
+
+    @property
     def state(self) -> str:
         """Return "missing", "stale" or "done"."""
         if not self.text:
