@@ -442,6 +442,7 @@ class Editor {
     document.querySelector(".ed-widths").hidden = false;
     const values = document.getElementById("ed-values");
     if (values) values.checked = readFlag("editor-show-values");
+    window.htmx?.process(this.settings);
     this.fillTyped();
     this.rows.decorate();
     this.markSurveyLink();
