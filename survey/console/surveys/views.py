@@ -54,9 +54,9 @@ from survey.instrument.definitions.ownership import (
 from survey.instrument.definitions.publishing import (
     NotPublishable,
     compile_definition,
-    publish_survey,
 )
 from survey.instrument.definitions.schema import ANSWERABLE, SurveyDefinition
+from survey.instrument.drafts.drafting import publish_draft
 from survey.instrument.spreadsheets.old_excel import is_old_excel
 from survey.models import Item, Page, Retirement, Survey
 from survey.taking.published import published_survey
@@ -343,7 +343,7 @@ DELETE = Step(
 @require_http_methods(["GET", "HEAD", "POST"])
 def survey_publish(request: StaffRequest, pk: int) -> HttpResponse:
     survey = own_survey_or_404(request, pk)
-    return _step(request, survey, PUBLISH, publish_survey)
+    return _step(request, survey, PUBLISH, publish_draft)
 
 
 @needs(Capability.MANAGE_SURVEYS)

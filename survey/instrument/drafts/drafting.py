@@ -154,6 +154,8 @@ def publish_draft(
 ) -> PublishedSurvey:
     """Publish a draft as its rows are now. Raises NotPublishable."""
     survey = Survey.objects.defer("source").select_for_update().get(pk=survey.pk)
-    if survey.published_at is None and is_stale(survey):
+    # A workbook may differ from the bank, and was stored without a comparison.
+    is_marked = survey.bank_uses.exists()
+    if survey.published_at is None and (is_stale(survey) or is_marked):
         refresh_rows(survey)
     return publish_survey(survey=survey, by=by, request=request)

@@ -1,0 +1,235 @@
+"""The content of a question in the bank, read from a draft's row and compared with one.
+
+It is what a locked question has in every survey, by the meaning of the columns::
+
+    {"name": "safe", "type": "select_one", "cells": {"constraint": ""},
+     "languages": [{"code": "en", "name": "English", "direction": "ltr"}],
+     "texts": {"label": {"en": "I feel safe here."}, "hint": {}},
+     "options": [{"value": "1", "label": {"en": "Disagree"}}],
+     "measure": {"name": "safety", "label": {"en": "Safety"}, "description": {},
+                 "direction": "", "missing": "", "reversed": false,
+                 "theme": {"name": "climate", "label": {}, "description": {}}}}
+
+`measure` and `theme` are empty where there is none; they are not locked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from survey.instrument.definitions.schema import ANSWERABLE, Texts
+from survey.instrument.drafts.commands import CommandRefused, languages_of
+from survey.instrument.drafts.workbook import DraftBook, Row, Sheet, cleaned
+from survey.instrument.xlsform.languages import Language
+from survey.instrument.xlsform.measures import ESSENTIAL, REVERSED
+from survey.instrument.xlsform.types import parse_type
+
+Content = dict[str, Any]
+MARK = "bank_question"
+LOCKED_TEXTS = ("label", "hint", "guidance", "constraint_message")
+# How the answer is asked and limited. Whether the question is shown, and must be
+# answered, is up to the survey.
+LOCKED_CELLS = ("parameters", "constraint", "choice_filter", "default")
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A cell of a locked question that is not as in the bank."""
+
+    # The row of the survey sheet, and the cell: of that row, or of an option's.
+    question: str
+    sheet: str
+    key: str
+    field: str
+    language: str = ""
+
+
+def text_in(sheet: Sheet, row: Row, field: str, language: Language, first: str) -> str:
+    """Return a text; a column that names no language is in the code `first`."""
+    number = sheet.column_or_none(field, language)
+    text = "" if number is None else row.cells.get(number, "")
+    if not text and language.code == first:
+        text = sheet.value(row, field)
+    return cleaned(text)
+
+
+def texts_of(
+    sheet: Sheet, row: Row, field: str, languages: Iterable[Language]
+) -> Texts:
+    languages = list(languages)
+    first = languages[0].code
+    texts = {
+        language.code: text_in(sheet, row, field, language, first)
+        for language in languages
+    }
+    return {code: text for code, text in texts.items() if text}
+
+
+def type_without_list(cell: str) -> str:
+    type_ = parse_type(cell)
+    return f"{type_.kind} or_other" if type_.or_other else type_.kind
+
+
+def options_by_list(book: DraftBook) -> dict[str, list[Row]]:
+    choices = book.sheet("choices")
+    lists: dict[str, list[Row]] = {}
+    for row in choices.rows:
+        lists.setdefault(choices.value(row, "list"), []).append(row)
+    return lists
+
+
+def content_of(book: DraftBook, row: Row) -> Content:
+    """Read a question. Raises CommandRefused for one that depends on others."""
+    survey, choices = book.sheet("survey"), book.sheet("choices")
+    languages = languages_of(book)
+    name = survey.value(row, "name")
+    type_ = parse_type(survey.value(row, "type"))
+    if type_.kind not in ANSWERABLE:
+        raise CommandRefused(_("%(name)s is not a question.") % {"name": name})
+    cells = {field: cleaned(survey.value(row, field)) for field in LOCKED_CELLS}
+    content: Content = {
+        "name": name,
+        "type": type_without_list(survey.value(row, "type")),
+        "cells": {field: text for field, text in cells.items() if text},
+        "languages": [language.as_json() for language in languages],
+        "texts": {
+            field: texts_of(survey, row, field, languages) for field in LOCKED_TEXTS
+        },
+        "options": [
+            {
+                "value": choices.value(option, "name"),
+                "label": texts_of(choices, option, "label", languages),
+            }
+            for option in options_by_list(book).get(type_.option_set, [])
+            if type_.option_set
+        ],
+        "measure": _measure_of(book, name, languages),
+    }
+    if any("${" in text for text in _all_texts(content)):
+        raise CommandRefused(
+            _(
+                "%(name)s quotes another answer, so it can’t stand alone. Change it in"
+                " the survey first."
+            )
+            % {"name": name}
+        )
+    if "choice_filter" in content["cells"]:
+        raise CommandRefused(
+            _("%(name)s filters its options, so it can’t stand alone.") % {"name": name}
+        )
+    if not content["texts"]["label"].get(languages[0].code):
+        raise CommandRefused(_("%(name)s has no text yet.") % {"name": name})
+    return content
+
+
+def _all_texts(content: Content) -> Iterator[str]:
+    yield from content["cells"].values()
+    for texts in content["texts"].values():
+        yield from texts.values()
+    for option in content["options"]:
+        yield from option["label"].values()
+
+
+def _measure_of(book: DraftBook, name: str, languages: list[Language]) -> Content:
+    measures = book.sheet("measures")
+    for row in measures.rows:
+        words = measures.value(row, "items").replace(",", " ").split()
+        for word in words:
+            if word.removeprefix(REVERSED) == name:
+                theme = measures.value(row, "essential")
+                rows = [
+                    entry
+                    for entry in measures.rows
+                    if measures.value(entry, "name") == theme
+                    and measures.value(entry, "type").lower() == ESSENTIAL
+                ]
+                return {
+                    **_named(measures, row, languages),
+                    "direction": measures.value(row, "direction"),
+                    "missing": measures.value(row, "missing"),
+                    "reversed": word.startswith(REVERSED),
+                    "theme": _named(measures, rows[0], languages) if rows else {},
+                }
+    return {}
+
+
+def _named(measures: Sheet, row: Row, languages: list[Language]) -> Content:
+    return {
+        "name": measures.value(row, "name"),
+        "label": texts_of(measures, row, "label", languages),
+        "description": texts_of(measures, row, "description", languages),
+    }
+
+
+# Compare
+
+
+def marks_in(book: DraftBook) -> dict[str, str]:
+    """Return the marks of a draft's rows by key. 0 statements."""
+    sheet = book.sheets.get("survey")
+    number = sheet.column_or_none(MARK) if sheet else None
+    if sheet is None or number is None:
+        return {}
+    return {
+        row.key: " ".join(mark.split())
+        for row in sheet.rows
+        if (mark := row.cells.get(number, ""))
+    }
+
+
+def differences(book: DraftBook, locked: Mapping[str, Content]) -> list[Difference]:
+    """Compare rows with the contents that they should have, by the rows' keys.
+
+    A translation that is blank is no difference, nor is one into a language that the
+    bank does not have.
+    """
+    if not locked:
+        return []
+    survey, choices = book.sheet("survey"), book.sheet("choices")
+    languages, lists = languages_of(book), options_by_list(book)
+    rows = [row for row in survey.rows if row.key in locked]
+    different: list[Difference] = []
+    for row in rows:
+        content = locked[row.key]
+        known = {language["code"] for language in content["languages"]}
+        type_ = parse_type(survey.value(row, "type"))
+        asked = type_without_list(survey.value(row, "type"))
+        cells = {
+            "name": (survey.value(row, "name"), content["name"]),
+            "type": (asked, content["type"]),
+        }
+        for field in LOCKED_CELLS:
+            here = cleaned(survey.value(row, field))
+            cells[field] = (here, content["cells"].get(field, ""))
+        options = lists.get(type_.option_set, []) if type_.option_set else []
+        values = [choices.value(option, "name") for option in options]
+        if values != [option["value"] for option in content["options"]]:
+            cells["type"] = ("", content["type"])
+            options = []
+        different += [
+            Difference(row.key, "survey", row.key, field)
+            for field, (here, there) in cells.items()
+            if here != there
+        ]
+        compared = [
+            *((survey, row, field, content["texts"][field]) for field in LOCKED_TEXTS),
+            *(
+                (choices, option, "label", there["label"])
+                for option, there in zip(options, content["options"], strict=False)
+            ),
+        ]
+        for sheet, entry, field, texts in compared:
+            for language in languages:
+                if language.code not in known:
+                    continue
+                here = text_in(sheet, entry, field, language, languages[0].code)
+                is_first = language is languages[0]
+                if here != texts.get(language.code, "") and (here or is_first):
+                    different.append(
+                        Difference(row.key, sheet.name, entry.key, field, language.code)
+                    )
+    return different
