@@ -16,7 +16,7 @@ from accounts.console.listing import ComputedListing
 from accounts.http import StaffRequest
 from accounts.permissions import Capability
 from survey.console.surveys.views import own_survey_or_404
-from survey.instrument.drafts.commands import languages_of
+from survey.instrument.drafts.commands import CommandRefused, languages_of
 from survey.instrument.drafts.corrections import start_correction
 from survey.instrument.drafts.store import load_book
 from survey.instrument.drafts.texts import DraftText, TextChanged, save_text, texts_in
@@ -122,7 +122,12 @@ def _save(request: StaffRequest, survey: Survey) -> HttpResponse:
         saved = _row_of(survey, sheet, key, field, code)
         context |= {"theirs": conflict.text, "mine": text, "error": str(conflict)}
         status = 409
-    except (ChangeConflict, LimitReached, ValidationError) as error:
+    except (
+        ChangeConflict,
+        CommandRefused,
+        LimitReached,
+        ValidationError,
+    ) as error:
         words = error.messages[0] if isinstance(error, ValidationError) else str(error)
         saved = _row_of(survey, sheet, key, field, code)
         context |= {"mine": text, "error": words}

@@ -41,6 +41,7 @@ from accounts.permissions import Capability, Permissions
 from survey.console.surveys.contents import contents_of
 from survey.console.surveys.questionnaire import pages_of
 from survey.fieldwork.administrations import administrations_for
+from survey.instrument.bank.questions import may_change_bank
 from survey.instrument.definitions.measures import measures_of
 from survey.instrument.definitions.ownership import (
     SurveyInUse,
@@ -198,6 +199,7 @@ def survey_detail(request: StaffRequest, pk: int) -> HttpResponse:
                 pk=survey.pk, source__isnull=False
             ).exists(),
             "may_change": may_change(request.permissions, survey),
+            "may_change_bank": may_change_bank(request.permissions),
             "not_publishable": not_publishable,
         },
     )

@@ -27,6 +27,7 @@ from survey.instrument.drafts.workbook import DraftBook, Row, Sheet, cleaned
 from survey.instrument.xlsform.languages import Language
 from survey.instrument.xlsform.measures import ESSENTIAL, REVERSED
 from survey.instrument.xlsform.types import parse_type
+from survey.models import BankQuestion
 
 Content = dict[str, Any]
 MARK = "bank_question"
@@ -34,6 +35,13 @@ LOCKED_TEXTS = ("label", "hint", "guidance", "constraint_message")
 # How the answer is asked and limited. Whether the question is shown, and must be
 # answered, is up to the survey.
 LOCKED_CELLS = ("parameters", "constraint", "choice_filter", "default")
+
+
+def is_locked_field(question: BankQuestion, field: str, language: str) -> bool:
+    """Return whether a cell of a locked row can't change, by its meaning."""
+    if field in LOCKED_TEXTS:
+        return language in {row["code"] for row in question.content["languages"]}
+    return field in ("name", "type", *LOCKED_CELLS)
 
 
 @dataclass(frozen=True, slots=True)

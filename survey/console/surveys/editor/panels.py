@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import pgettext, pgettext_lazy
 
 from survey.console.surveys.contents import KIND_WORDS
+from survey.console.surveys.editor.bank import lock_of
 from survey.console.surveys.editor.fields import (
     KINDS,
     LONG_TEXT,
@@ -18,6 +19,8 @@ from survey.console.surveys.editor.fields import (
     measure_of,
 )
 from survey.console.surveys.editor.outline import GRID, Entry, Outline, PageEntry
+from survey.instrument.bank.content import is_locked_field
+from survey.instrument.bank.locks import locked_rows
 from survey.instrument.definitions.schema import SELECTS
 from survey.instrument.drafts.commands import groups_around, questions_using
 from survey.instrument.drafts.option_rows import options_of
@@ -97,6 +100,8 @@ class Panel:
     rows: list[tuple[str, list[FieldView]]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     languages: list[Language] = field(default_factory=list)
+    # That it is a question of the bank; None if it is not.
+    lock: dict[str, object] | None = None
     has_made_up_name: bool = False
     is_on_loose_page: bool = False
 
@@ -122,6 +127,7 @@ class PanelBuilder:
         codes = dict.fromkeys(filter(None, (view.language, view.second)))
         known = {language.code: language for language in self.fields.languages}
         self.shown = [known[code] for code in codes if code in known]
+        self.locked = locked_rows(reading.book).questions
 
     def build(self, key: str) -> Panel:
         page, entry = self.outline.by_key.get(key, (None, None))
@@ -150,6 +156,9 @@ class PanelBuilder:
             if not (address.field == "label" and not self.fields.read(address))
         ]
         value = self.fields.read(address)
+        question = self.locked.get(address.key)
+        if question and is_locked_field(question, address.field, address.language):
+            more["is_locked"] = True
         return FieldView(
             str(address),
             label,
@@ -241,6 +250,7 @@ class PanelBuilder:
             panel.answer = self.answer(key, kind)
         panel.rules = self.rules(key, kind)
         panel.more = self.more(key, row, kind)
+        panel.lock = lock_of(self.book, key)
         panel.has_made_up_name = bool(entry.name)
         panel.is_on_loose_page = not page.key
         shown = [
@@ -356,6 +366,8 @@ class PanelBuilder:
         rows = options_of(self.book, type_.option_set)
         users = self.users_of(type_.option_set, row)
         is_locked = bool(users) and self.view.options != "everywhere"
+        if row.key in self.locked:
+            users, is_locked = 0, True
         most = len(rows) if self.view.options == "all" else SHOWN_OPTIONS
         views = []
         for number, option in enumerate(rows[:most], 1):
