@@ -180,7 +180,7 @@ def bank_question(request: StaffRequest, pk: int) -> HttpResponse:
             "question": question,
             "versions": versions,
             "is_last": question.pk == versions[0].pk,
-            "languages": _languages_of(question),
+            "texts": _texts_of(question),
             "surveys": [(survey, state_of(survey)) for survey in surveys],
             "rounds": [(row, version_of[row.published.survey_id]) for row in offered],
             "may_change": may_change_bank(request.permissions),
@@ -188,23 +188,20 @@ def bank_question(request: StaffRequest, pk: int) -> HttpResponse:
     )
 
 
-def _languages_of(question: BankQuestion) -> list[dict[str, object]]:
-    """Return the texts of a question in each language."""
+def _texts_of(question: BankQuestion) -> list[tuple[object, str, list[object]]]:
+    """Return what a text is, an option's value, and the text in each language."""
     content = question.content
+    languages = content["languages"]
+    rows: list[tuple[object, str, Texts]] = [
+        (words, "", content["texts"][field]) for field, words in FIELD_NAMES.items()
+    ]
+    rows += [
+        (_("Option"), option["value"], option["label"]) for option in content["options"]
+    ]
     return [
-        {
-            "language": language,
-            "texts": [
-                (words, text)
-                for field, words in FIELD_NAMES.items()
-                if (text := content["texts"][field].get(language["code"]))
-            ],
-            "options": [
-                (option["value"], option["label"].get(language["code"], ""))
-                for option in content["options"]
-            ],
-        }
-        for language in content["languages"]
+        (words, value, [(row, texts.get(row["code"], "")) for row in languages])
+        for words, value, texts in rows
+        if texts
     ]
 
 
@@ -452,11 +449,11 @@ def survey_edit_bank(request: StaffRequest, pk: int) -> HttpResponse:
     for row in listing.page.object_list:
         row.is_chosen = str(row.pk) in chosen  # type: ignore[attr-defined]
         row.is_there = row.name.casefold() in names  # type: ignore[attr-defined]
-        row.left_out = ", ".join(left_out(book, row.content))  # type: ignore[attr-defined]
     context = {
         "survey": survey,
         "after": after,
         "refusal": refusal,
+        "left_out": ", ".join(left_out(book, listing.page.object_list)),
         "filter_form": filters,
         "is_empty": not questions,
     }

@@ -115,10 +115,15 @@ def restore_question(book: DraftBook, key: str, question: BankQuestion) -> None:
     book.set_cells(survey, key, {**cells, survey.column(MARK): question.mark})
 
 
-def left_out(book: DraftBook, content: Content) -> list[str]:
-    """Name the languages of a question that a draft does not have."""
+def left_out(book: DraftBook, questions: Iterable[BankQuestion]) -> list[str]:
+    """Name the languages of questions that a draft does not have."""
     codes = {language.code for language in languages_of(book)}
-    return [row["name"] for row in content["languages"] if row["code"] not in codes]
+    names = {
+        row["code"]: row["name"]
+        for question in questions
+        for row in question.content["languages"]
+    }
+    return [name for code, name in names.items() if code not in codes]
 
 
 def _has_language(book: DraftBook, language: Language | None, content: Content) -> bool:

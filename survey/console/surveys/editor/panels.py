@@ -267,6 +267,8 @@ class PanelBuilder:
         if view.value not in KIND_NAMES:
             words = str(KIND_WORDS.get(view.value, self.sheet.value(row, "type")))
             choices.append((view.value, words))
+        if key in self.locked:
+            choices = [choice for choice in choices if choice[0] == view.value]
         return replace(view, choices=choices)
 
     def answer(self, key: str, kind: str) -> list[FieldView]:
@@ -387,9 +389,8 @@ class PanelBuilder:
                 is_locked=is_locked,
             )
             views.append(OptionView(option.key, number, labels, value))
-        return OptionsView(
-            type_.option_set, views, len(rows), users, is_locked, self.lists(type_)
-        )
+        lists = [] if row.key in self.locked else self.lists(type_)
+        return OptionsView(type_.option_set, views, len(rows), users, is_locked, lists)
 
     def users_of(self, option_set: str, row: Row) -> int:
         """Count the questions that share a list, without those of the same grid."""
