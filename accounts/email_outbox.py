@@ -25,11 +25,13 @@ from django.db import transaction
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import translation
+from django.utils.functional import SimpleLazyObject
 from django.utils.http import urlencode
 from kombu.exceptions import OperationalError
 
 from accounts.language import language_of
 from accounts.models import QueuedEmail, User
+from accounts.place_settings import CONTACT, own_values
 from accounts.retry_delays import RetryDelays
 from accounts.row_leases import RowLease
 
@@ -116,7 +118,12 @@ def send(pk: int) -> None:
 
 
 def _render_and_send(email: QueuedEmail) -> None:
-    facts: Facts = {**email.facts, "site": settings.PUBLIC_ADDRESS}
+    facts: Facts = {
+        **email.facts,
+        "site": settings.PUBLIC_ADDRESS,
+        # Read by the templates for staff only.
+        "signature": SimpleLazyObject(_signature),
+    }
     if email.kind in WRITERS:
         added = WRITERS[email.kind](email)
         if added is None:
@@ -126,6 +133,13 @@ def _render_and_send(email: QueuedEmail) -> None:
     text = render_to_string(f"accounts/emails/{name}.txt", facts)
     subject, _, body = text.strip().partition("\n")
     EmailMessage(subject.strip(), body.strip() + "\n", to=[email.to]).send()
+
+
+def _signature() -> list[str]:
+    """Return the name of the state, and whom staff ask there. 1 statement."""
+    names = ("name", *CONTACT)
+    values = own_values(None, *names)
+    return [str(values[name]) for name in names if values[name]]
 
 
 def send_waiting() -> None:

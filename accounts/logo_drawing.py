@@ -39,7 +39,7 @@ def main() -> None:
         if max(picture.size) > MOST_PIXELS:
             sys.exit(TOO_LARGE)
         drawn = picture.convert("RGBA")
-    # Otherwise its colour profile, which may be empty or anything, is written again.
+    # Otherwise its color profile, which may be empty or anything, is written again.
     drawn.info.clear()
     drawn.thumbnail((WIDTH, HEIGHT))
     png = io.BytesIO()

@@ -17,6 +17,7 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
 from accounts import audit
+from accounts.logos import shown_size
 from accounts.models import (
     District,
     Logo,
@@ -185,8 +186,9 @@ class Brand:
     """The name, logo, color and contact of a place, as printed on paper."""
 
     name: str = ""
-    # PNG, or nothing.
+    # PNG, or nothing; and the width and height at which it is shown.
     logo: bytes = b""
+    size: tuple[int, int] = (0, 0)
     # As "#0a6375", or "".
     accent: str = ""
     contact: str = ""
@@ -217,6 +219,7 @@ class Brands:
         return Brand(
             name=values["name"],
             logo=self._content(values["logo_id"]) if values["logo_id"] else b"",
+            size=shown_size(values["logo_id"]) if values["logo_id"] else (0, 0),
             accent=values["accent"],
             contact=" · ".join(filter(None, contact)),
         )

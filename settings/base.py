@@ -159,6 +159,8 @@ DASHBOARDS_URL = env.str("GROUNDSWELL_DASHBOARDS", default="")
 VERSION = env.str("GROUNDSWELL_VERSION", default="")
 # Paths on which staff have session cookies separate from respondents'.
 STAFF_ADDRESSES = ["/console/", "/engineers/"]
+# What error pages show of the state, without asking the database.
+KNOWN_PLACE_OF_STATE = "survey.taking.places.known_place_of_state"
 CSRF_FAILURE_VIEW = "accounts.console.errors.csrf_failure"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}

@@ -43,4 +43,5 @@ urlpatterns = [
 ]
 
 # Of the respondents' pool, whose addresses these are.
+handler400 = "survey.taking.error_pages.bad_request"
 handler500 = "survey.taking.error_pages.server_error"

@@ -275,7 +275,7 @@ add_sentences(
         "close district": gettext_noop("{who} closed the district {subject}"),
         "reopen school": gettext_noop("{who} reopened the school {subject}"),
         "reopen district": gettext_noop("{who} reopened the district {subject}"),
-        "download audit": gettext_noop("{who} downloaded the audit log"),
+        "download audit": gettext_noop("{who} downloaded the list of activity"),
         "resend invitation": gettext_noop(
             "{who} sent the invitation of {subject} again"
         ),
@@ -304,7 +304,7 @@ add_sentences(
 )
 SAW_NAMES = "see names in the audit log"
 add_sentences(
-    {SAW_NAMES: gettext_noop("{who} saw names in the audit log")}, are_views=True
+    {SAW_NAMES: gettext_noop("{who} saw names under “Activity”")}, are_views=True
 )
 add_words(
     {

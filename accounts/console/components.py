@@ -9,7 +9,7 @@ from django.views.decorators.http import require_safe
 
 from accounts.forms import Form
 
-TEXT_COLOURS = ("ink", "muted", "accent", "second", "good", "caution", "error")
+TEXT_COLORS = ("ink", "muted", "accent", "second", "good", "caution", "error")
 GROUNDS = ("ground", "surface", "sunken", "hover", "tint", "second-tint")
 BADGES = (("", "Waits"), ("good", "Open"), ("caution", "Late"), ("bad", "Failed"))
 
@@ -49,7 +49,7 @@ def components(request: HttpRequest) -> HttpResponse:
         "engineers/components.html",
         {
             "direction": "rtl" if request.GET.get("direction") == "rtl" else "ltr",
-            "text_colours": TEXT_COLOURS,
+            "text_colors": TEXT_COLORS,
             "grounds": GROUNDS,
             "badges": BADGES,
             "form": ExampleForm(),

@@ -9,9 +9,15 @@ from http import HTTPStatus
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
-from django.http import HttpRequest, HttpResponse, HttpResponseServerError
+from django.http import (
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBadRequest,
+    HttpResponseServerError,
+)
 from django.template.loader import render_to_string
 from django.urls import Resolver404, resolve
+from django.utils.module_loading import import_string
 from django.views import csrf, defaults
 
 from accounts.access import anyone
@@ -23,7 +29,7 @@ RETRY_AFTER = 15
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return defaults.bad_request(request, exception, _template(request, "400.html"))
+    return HttpResponseBadRequest(_page(_template(request, "400.html")))
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -40,12 +46,9 @@ def server_error(request: HttpRequest) -> HttpResponse:
     # Called while the exception is handled.
     error = sys.exc_info()[1]
     if _is_for_staff(request) and isinstance(error, (OperationalError, InterfaceError)):
-        page = render_to_string(f"{FOLDER}/503.html", {"state_place": None})
+        page = _page(f"{FOLDER}/503.html")
         return HttpResponse(page, status=503, headers={"Retry-After": RETRY_AFTER})
-    # Not Django's view, which gives no context: a template logs each name that it
-    # misses, with the exception and the data in it.
-    page = render_to_string(_template(request, "500.html"), {"state_place": None})
-    return HttpResponseServerError(page)
+    return HttpResponseServerError(_page(_template(request, "500.html")))
 
 
 @anyone
@@ -85,6 +88,16 @@ def page_around(path: str) -> str:
             resolve(address)
             return address
     return "/"
+
+
+def _page(template: str) -> str:
+    """Render a page with what this process knows of the state, without the database.
+
+    Django's own views give no context: a template logs each name that it misses, with
+    the exception and the data in it.
+    """
+    known_place = import_string(settings.KNOWN_PLACE_OF_STATE)
+    return render_to_string(template, {"state_place": known_place()})
 
 
 def _template(request: HttpRequest, name: str) -> str:

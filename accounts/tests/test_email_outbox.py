@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 from smtplib import SMTPServerDisconnected
 
 import pytest
@@ -12,7 +13,7 @@ from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from accounts import email_outbox, tasks
-from accounts.models import QueuedEmail
+from accounts.models import PlaceSettings, QueuedEmail
 
 pytestmark = pytest.mark.django_db
 
@@ -39,6 +40,23 @@ def test_an_email_is_sent_at_the_commit(
     assert message.body.startswith("Dana gave you the role r, p.")
     assert "https://survey.example.org/console/" in message.body
     assert not QueuedEmail.objects.exists()
+
+
+def test_an_email_to_staff_names_the_state_and_its_contact(db):
+    PlaceSettings.objects.create(name="Ohio & Sons", contact_email="help@ohio.example")
+    post()
+    email_outbox.send_waiting()
+    [message] = mail.outbox
+    assert message.body.endswith("before.\n\n--\nOhio & Sons\nhelp@ohio.example\n")
+
+
+@pytest.mark.parametrize(
+    "path", sorted(Path("templates/accounts/emails").glob("[!_]*.txt"))
+)
+def test_every_email_to_staff_is_signed(path):
+    is_signed = "_signature.txt" in path.read_text()
+    # It goes to respondents, and names their school.
+    assert is_signed is (path.name != "access_code.txt")
 
 
 def test_a_rolled_back_email_is_not_sent():

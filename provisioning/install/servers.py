@@ -77,7 +77,16 @@ def private_servers(
         "owner_settings": {"lock_timeout": "1s", "statement_timeout": "3s"},
     }
     if to_host:
-        variables |= _backup_host_variables(folder, user)
+        # Another host, which has no name but a number.
+        with closing(listen(0)) as probe:
+            port = probe.getsockname()[1]
+        variables |= {
+            "backup_host": "127.0.0.2",
+            "backup_host_folder": f"{folder}/host",
+            "backup_host_etc": f"{folder}/etc/backup/repository_host",
+            "backup_host_command": f"runuser -u {user} -- sh -c" if user else "sh -c",
+            "backup_port": port,
+        }
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         options = ("--tags=files", f"--skip-tags={LEFT_OUT}")
@@ -92,19 +101,6 @@ def private_servers(
         for name in SOCKETS:
             _wait_for(folder, name, supervisor)
         yield folder
-
-
-def _backup_host_variables(folder: Path, user: str | None) -> dict[str, object]:
-    # Another host, which has no name but a number.
-    with closing(listen(0)) as probe:
-        port = probe.getsockname()[1]
-    return {
-        "backup_host": "127.0.0.2",
-        "backup_host_folder": f"{folder}/host",
-        "backup_host_etc": f"{folder}/etc/backup/repository_host",
-        "backup_host_command": f"runuser -u {user} -- sh -c" if user else "sh -c",
-        "backup_port": port,
-    }
 
 
 def _run_script(folder: Path, name: str, user: str | None) -> None:

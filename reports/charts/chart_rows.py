@@ -16,7 +16,7 @@ from reports.results.visible import VisibleGroup
 from reports.suppression import HIDDEN
 from reports.suppression.end_coding import CodedShare
 
-# Colours of the answers, from one end of a scale to the other.
+# Colors of the answers, from one end of a scale to the other.
 SHADES = 7
 # In percent: the number does not fit into a narrower segment of a scale.
 NARROWEST_LABEL = 8

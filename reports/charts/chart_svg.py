@@ -30,7 +30,7 @@ def chart_svg(chart: ItemChart) -> str:
         y += LINE
     if chart.sentence:
         for line in wrap(chart.sentence, LETTERS + 10):
-            parts.append(_text(MARGIN, y, line, colour=MUTED))
+            parts.append(_text(MARGIN, y, line, color=MUTED))
             y += LINE
     drawn = _scale(chart, y) if chart.has_bars else _answers(chart, y)
     for bottom, part in drawn:
@@ -90,11 +90,11 @@ def _bar(row: ChartRow, left: int, unit: float, y: int) -> str:
             f' fill="{SHADES[segment.shade - 1]}" stroke="#fff" />'
         )
         if segment.count is not None and segment.share >= NARROWEST_LABEL:
-            colour = "#fff" if segment.shade - 1 in WHITE_ON else INK
+            color = "#fff" if segment.shade - 1 in WHITE_ON else INK
             number = f"{segment.share:.0f}"
             centre = round(x + width / 2)
             parts.append(
-                _text(centre, y + 15, number, colour=colour, size=12, anchor="middle")
+                _text(centre, y + 15, number, color=color, size=12, anchor="middle")
             )
     return "".join(parts)
 
@@ -132,12 +132,12 @@ def _text(
     y: int,
     text: str,
     *,
-    colour: str = INK,
+    color: str = INK,
     size: int = 14,
     weight: str = "normal",
     anchor: str = "start",
 ) -> str:
     return (
-        f'<text x="{x}" y="{y}" fill="{colour}" font-size="{size}"'
+        f'<text x="{x}" y="{y}" fill="{color}" font-size="{size}"'
         f' font-weight="{weight}" text-anchor="{anchor}">{escape(text)}</text>'
     )

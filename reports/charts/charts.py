@@ -87,12 +87,12 @@ class ItemChart:
     # Of numbers: the lower ends of their bins, and the width of all; 0 for none.
     starts: Sequence[float] = ()
     bin_width: float = 0.0
-    # Not of a scale whose colours are explained above the chart before.
+    # Not of a scale whose colors are explained above the chart before.
     has_legend: bool = True
 
     @property
     def has_bars(self) -> bool:
-        """Test that each place has one bar, in which every answer has a colour."""
+        """Test that each place has one bar, in which every answer has a color."""
         return self.kind == "scale" and bool(self.columns)
 
     @property
@@ -153,7 +153,7 @@ class ItemChart:
     # As texts, because in the template each answer takes as long as ten here.
     @property
     def legend(self) -> SafeString:
-        """Return the colours and labels of a scale's answers, as list items."""
+        """Return the colors and labels of a scale's answers, as list items."""
         shown = next((row.segments for row in self.rows if row.segments), [])
         return SafeString(
             "".join(
@@ -523,7 +523,7 @@ class ItemCharts:
         if measured == "choice":
             beside_scale = self.scales.get(name)
             steps = len(self._options(self.definition, name)) - len(beside_scale or ())
-            # Every answer of a scale has a colour of its own.
+            # Every answer of a scale has a color of its own.
             is_scale = beside_scale is not None and steps <= SHADES
             return "scale" if is_scale else "choice"
         if measured in ("multiple", "number"):

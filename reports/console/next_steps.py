@@ -34,7 +34,10 @@ def next_step(
     public_pages: OwnPages | None = None,
 ) -> NextStep | None:
     """Return the step that the page offers as its button, if there is one."""
-    see_rates = NextStep(_("See response rates"), _rates(administration))
+    see_rates = NextStep(
+        _("See response rates"),
+        f"{reverse('rates_board')}?administration={administration.pk}",
+    )
     sees_people = permissions.has(C.SEE_IDENTITIES)
     print_cards = NextStep(_("Print login cards"), _page("cards_list", administration))
     if state == State.CLOSED:
@@ -73,7 +76,7 @@ def _reminder(
             if figures.below:
                 # The school that needs most people comes first.
                 address = f"{rate.schools_address}&state=below&sort=-missing"
-                return NextStep(_("See schools below the threshold"), address)
+                return NextStep(_("See schools to remind"), address)
             continue
         if figures.finished is None or figures.finished >= (figures.needed or 0):
             continue
@@ -129,7 +132,3 @@ def cards_step(
 
 def _page(route: str, administration: Administration) -> str:
     return reverse(route, args=[administration.pk])
-
-
-def _rates(administration: Administration) -> str:
-    return f"{reverse('rates_board')}?administration={administration.pk}"

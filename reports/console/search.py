@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from django.db.models import Q
+from django.db.models import Case, Q, When
 from django.http import HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -43,19 +43,37 @@ class SearchResult:
 @staff
 @require_safe
 def console_search(request: StaffRequest) -> HttpResponse:
-    """Show what matches `q`. 3 statements, none without a query."""
+    """Show what matches `q`. 3 statements, none without a query.
+
+    Where one survey round alone is open, its people come first; and where nothing
+    else matches, their list is the answer.
+    """
     query = request.GET.get("q", "").strip()[:LONGEST_SEARCH].replace("\0", "")
     results: dict[str, Sequence[SearchResult]] = {}
+    first_address = ""
     if query:
+        permissions = request.permissions
         results = {
-            _("Survey rounds"): _survey_rounds(request.permissions, query),
-            _("Schools"): _schools(request.permissions, query),
-            _("Pages"): _pages(request.permissions, query),
-            _("People"): _people(request.permissions, query),
+            _("Survey rounds"): _survey_rounds(permissions, query),
+            _("Schools"): _schools(permissions, query),
+            _("Pages"): _pages(permissions, query),
         }
+        rounds = _rounds_with_people(permissions)
+        open_rounds = [row for row in rounds if row.state == State.OPEN]
+        if len(open_rounds) == 1:
+            [row] = open_rounds
+            first = _people_of(row, query)
+            first_address = first.address
+            if not any(results.values()):
+                return redirect(first_address)
+            rounds.remove(row)
+            name = _("People in %(title)s") % {"title": row.title}
+            results = {name: [first], **results}
+        results[_("People")] = [_people_of(row, query) for row in rounds]
     context = {
         "query": query,
         "results": {name: rows for name, rows in results.items() if rows},
+        "first_address": first_address,
     }
     return render(request, "reports/search.html", context)
 
@@ -93,26 +111,30 @@ def _schools(permissions: Permissions, query: str) -> list[SearchResult]:
     ]
 
 
-def _people(permissions: Permissions, query: str) -> list[SearchResult]:
-    """Return searches of people in the rounds that have not closed, the latest first.
+def _rounds_with_people(permissions: Permissions) -> list[Administration]:
+    """Return the rounds that have not closed, the open ones and the latest first.
 
     1 statement, or none without names to see.
     """
     if not permissions.has(C.SEE_IDENTITIES):
         return []
+    now = timezone.now()
     rounds = with_titles(administrations_for(permissions, C.SEE_IDENTITIES)).filter(
-        closes_at__gt=timezone.now(), denominator=Denominator.ROSTER
+        closes_at__gt=now, denominator=Denominator.ROSTER
     )
-    return [
-        SearchResult(
-            _("Find “%(query)s” among the people of %(title)s")
-            % {"query": query, "title": administration.title},
-            "",
-            f"{reverse('people_list', args=[administration.pk])}?"
-            + urlencode({"q": query}),
-        )
-        for administration in rounds.order_by("-opens_at", "pk")[:MOST_SHOWN]
-    ]
+    is_planned = Case(When(opens_at__gt=now, then=1), default=0)
+    return list(rounds.order_by(is_planned, "-opens_at", "pk")[:MOST_SHOWN])
+
+
+def _people_of(administration: Administration, query: str) -> SearchResult:
+    """Return a search among the people of a round."""
+    address = reverse("people_list", args=[administration.pk])
+    return SearchResult(
+        _("Find “%(query)s” among the people of %(title)s")
+        % {"query": query, "title": administration.title},
+        "",
+        f"{address}?{urlencode({'q': query})}",
+    )
 
 
 def _pages(permissions: Permissions, query: str) -> list[SearchResult]:

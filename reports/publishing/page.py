@@ -327,15 +327,6 @@ class PublicPage:
     def _part(self, definition: MeasureDefinition | EssentialDefinition) -> ReportPart:
         name = definition["name"]
         is_positive = definition.get("direction", "positive") == "positive"
-        return ReportPart(
-            name,
-            self._text(definition["label"], name),
-            self._text(definition["description"]),
-            self._lines(name, is_positive=is_positive),
-            is_positive=is_positive,
-        )
-
-    def _lines(self, name: str, *, is_positive: bool = True) -> list[ScoreLine]:
         lines = []
         for label, place in zip(self.labels, self.places, strict=True):
             scores = place.summary["scores"]
@@ -345,7 +336,13 @@ class PublicPage:
                 shown = VisibleScore(points, frozenset(), error=error)
             is_hidden = name in scores and score is None
             lines.append(ScoreLine(label, shown, is_positive, is_hidden=is_hidden))
-        return lines
+        return ReportPart(
+            name,
+            self._text(definition["label"], name),
+            self._text(definition["description"]),
+            lines,
+            is_positive=is_positive,
+        )
 
     @cached_property
     def _localizer(self) -> Localizer:

@@ -51,22 +51,16 @@ def examine(table: ResponseTable) -> list[Problem]:
             ]
     excluded = {problem.item for problem in problems if problem.excludes}
     rest = [item for item in range(table.items) if item not in excluded]
-    return sorted(
-        problems + _disconnected(table, rest),
-        key=lambda problem: (problem.item, problem.category or 0),
-    )
-
-
-def _disconnected(table: ResponseTable, items: list[int]) -> list[Problem]:
     # The lowest and the highest score say nothing about differences of items.
-    answered = table.answered[:, items]
-    categories = np.where(answered, table.categories[:, items], 0)
+    answered = table.answered[:, rest]
+    categories = np.where(answered, table.categories[:, rest], 0)
     scores, most = categories.sum(axis=1), answered @ categories.max(axis=0, initial=0)
     together = answered[(scores > 0) & (scores < most)].astype(np.int64)
     _, group_of_item = connected_components(csr_array(together.T @ together))
-    largest = np.argmax(np.bincount(group_of_item)) if items else 0
-    return [
+    largest = np.argmax(np.bincount(group_of_item)) if rest else 0
+    problems += [
         Problem(DISCONNECTED, item)
-        for item, group in zip(items, group_of_item, strict=True)
+        for item, group in zip(rest, group_of_item, strict=True)
         if group != largest
     ]
+    return sorted(problems, key=lambda problem: (problem.item, problem.category or 0))

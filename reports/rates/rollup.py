@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -70,7 +70,16 @@ def roll_up(administrations: Sequence[Administration] | None = None) -> RollUpRe
         due() if administrations is None else administrations,
         key=lambda administration: administration.role == Role.PARENT,
     )
-    groups = _let_changes_count(chosen)
+    # Committed before the counting, and not under its lock: repeating it changes
+    # nothing.
+    roll_ups = RollUp.objects.filter(administration__in=chosen)
+    before = dict(roll_ups.values_list("pk", "groups_as_of"))
+    groups = {
+        administration.pk: let_changes_count(
+            administration, before.get(administration.pk)
+        )
+        for administration in chosen
+    }
     rollup_query.refresh_replica_timestamp()
     # The lock is held while counting as well: two processes that count at
     # once would take the replica's time twice for the same figures.
@@ -84,22 +93,6 @@ def roll_up(administrations: Sequence[Administration] | None = None) -> RollUpRe
     seconds = time.monotonic() - start
     log.info("Rolled up %s administrations in %.2f s", len(chosen), seconds)
     return RollUpResult(len(chosen), changed, counting, seconds)
-
-
-def _let_changes_count(chosen: Sequence[Administration]) -> dict[int, CountingGroups]:
-    """Let changes of rosters count in each administration.
-
-    Committed before the counting, and not under its lock: repeating it changes
-    nothing.
-    """
-    roll_ups = RollUp.objects.filter(administration__in=chosen)
-    before = dict(roll_ups.values_list("pk", "groups_as_of"))
-    return {
-        administration.pk: let_changes_count(
-            administration, before.get(administration.pk)
-        )
-        for administration in chosen
-    }
 
 
 @contextmanager
@@ -185,7 +178,10 @@ def _store(
                 # Schools whose first roster came after the opening.
                 rates = rates.filter(at_opening=0)
             if schools := list(rates.values_list("school", flat=True)):
-                _freeze_sizes(administration, schools)
+                # How many people are in each group decides what is hidden.
+                for model in (SchoolRate, GradeRate):
+                    rows = model._default_manager.filter(administration=administration)
+                    rows.filter(school__in=schools).update(at_opening=F("eligible"))
             groups_as_of = groups_as_of or as_of
         last = None if rows_changed else stored.get(administration.pk)
         roll_ups.append(
@@ -302,13 +298,6 @@ def _percents(
     if not stored:
         return thresholds.of
     return lambda school, district: stored.get(school)
-
-
-def _freeze_sizes(administration: Administration, schools: Collection[int]) -> None:
-    """Remember how many people are in each group of schools, to decide what to hide."""
-    for model in (SchoolRate, GradeRate):
-        rates = model._default_manager.filter(administration=administration)
-        rates.filter(school__in=schools).update(at_opening=F("eligible"))
 
 
 def students_by_school(administration: Administration) -> dict[int, int]:

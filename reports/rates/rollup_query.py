@@ -211,7 +211,13 @@ def count(
         as_of = _count_sqlite(counts, frozen)
     for key, by_school in count_waiting(frozen, counting_database()).items():
         counts[key].waiting = by_school
-    for key, school, people in _opted_out(list(counts)):
+    # Nobody's answers show in opt-outs: they do not wait, as changes of the roster do.
+    place = ("respondent__administration", "respondent__school")
+    current = OptOut.objects.using(counting_database()).filter(
+        ended_at=None, respondent__administration__in=list(counts)
+    )
+    opted_out = current.order_by().values_list(*place)
+    for key, school, people in opted_out.annotate(people=Count("respondent")):
         counts[key].opted_out[school] = people
     with_consent = [
         administration.pk
@@ -226,18 +232,6 @@ def count(
         if administration.role == Role.TEACHER or is_count:
             counts[administration.pk].grades.clear()
     return as_of, counts
-
-
-def _opted_out(administrations: Sequence[int]) -> QuerySet[OptOut, tuple[Any, ...]]:
-    """Count those who have opted out by administration and school.
-
-    Nobody's answers show in it: it does not wait, as changes of the roster do.
-    """
-    place = ("respondent__administration", "respondent__school")
-    current = OptOut.objects.using(counting_database()).filter(
-        ended_at=None, respondent__administration__in=administrations
-    )
-    return current.order_by().values_list(*place).annotate(people=Count("respondent"))
 
 
 def _awaiting_consent(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 
@@ -23,11 +23,11 @@ from accounts import audit
 from accounts.csv_injection import escape_formula
 from accounts.models import District, School, User
 from accounts.permissions import Permissions, Places
+from accounts.place_settings import Brands
 from reports.models import GroupResults, ReportArchive, SchoolRate
 from reports.rates.visible_rates import rates_for, school_line
 from reports.releases.levels import LEVELS
 from reports.results.access import capability_for, is_shared, results_for
-from reports.school_report.brands import brands_of
 from reports.school_report.pdf import NoPdf, html_of, pdf_files
 from reports.school_report.report import (
     SchoolReport,
@@ -198,12 +198,17 @@ class ArchiveWriter:
 
     archive: ReportArchive
     reader: SchoolReports
+    brands: Brands = field(default_factory=Brands)
     schools: int = 0
     reports: int = 0
 
     def write(self, path: Path, progress: Progress) -> None:
-        """Write a file for each report. 7 statements for each batch of schools."""
-        keys = self._school_keys()
+        """Write a file for each report. 6 statements for each batch of schools."""
+        rates = SchoolRate.objects.filter(administration=self.reader.administration)
+        if self.archive.district_id:
+            rates = rates.filter(school__district=self.archive.district_id)
+        ordered = rates.order_by("school__district__name", "school__name", "school_id")
+        keys = list(ordered.values_list("school_id", flat=True))
         progress.begin_step(_("Making the reports."), total=len(keys))
         index = path.with_name(INDEX)
         # PDF files are compressed already.
@@ -223,14 +228,6 @@ class ArchiveWriter:
             file.flush()
             zip_file.write(index, INDEX, ZIP_DEFLATED)
 
-    def _school_keys(self) -> list[int]:
-        """Return the schools that take part, by district and name."""
-        rates = SchoolRate.objects.filter(administration=self.reader.administration)
-        if self.archive.district_id:
-            rates = rates.filter(school__district=self.archive.district_id)
-        ordered = rates.order_by("school__district__name", "school__name", "school_id")
-        return list(ordered.values_list("school_id", flat=True))
-
     def _write_batch(
         self, zip_file: ZipFile, keys: Sequence[int]
     ) -> Iterator[Sequence[str]]:
@@ -240,10 +237,9 @@ class ArchiveWriter:
         language = self.archive.language
         with translation.override(report_language_for(language)):
             reports = self.reader.of(schools)
-            brands = brands_of({school.district_id for school in schools})
             documents = {
                 str(report.school.pk): html_of(
-                    report, brands[report.school.district_id]
+                    report, self.brands.of(report.school.district_id)
                 )
                 for report in reports
                 if report.has_figures

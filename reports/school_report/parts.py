@@ -39,7 +39,7 @@ COMMA = pgettext_lazy("list", ", ")
 SEMICOLON = pgettext_lazy("list", "; ")
 # Units of a strip in a score.
 STRIP = 2
-# Colours in files, which have no style sheet for them: of bands, dots and lines, and
+# Colors in files, which have no style sheet for them: of bands, dots and lines, and
 # of the marks of the places around.
 FILLS = ("#c98f45", "#f0dcbc", "#eef1f3", "#c5e4e0", "#7fc4bb")
 INK, MIDDLE_LINE = "#15232b", "#74848f"

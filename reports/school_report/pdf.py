@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -15,11 +16,13 @@ from django.conf import settings
 from django.template.loader import render_to_string
 from django.utils import translation
 
-from reports.school_report.brands import NO_BRAND, Brand
+from accounts.place_settings import Brand
 from reports.school_report.report import SchoolReport
 
 log = logging.getLogger(__name__)
 
+# As in `pdf_process`, which is not imported here because it loads WeasyPrint.
+PNG = "data:image/png;base64,"
 # A report takes two seconds, the first one of a process included.
 SECONDS = 60
 # More would take the processor from page saves.
@@ -30,10 +33,14 @@ class NoPdf(Exception):
     """WeasyPrint, or a library of Debian that it needs, has failed."""
 
 
-def html_of(report: SchoolReport, brand: Brand = NO_BRAND) -> str:
+def html_of(report: SchoolReport, brand: Brand | None = None) -> str:
     """Render the document of the file."""
+    shown: dict[str, object] = {}
+    if brand is not None:
+        logo = f"{PNG}{b64encode(brand.logo).decode()}" if brand.logo else ""
+        shown = {"name": brand.name, "logo": logo, "size": brand.size}
     with translation.override(report.frame_language):
-        context = {"report": report, "brand": brand}
+        context = {"report": report, "brand": shown}
         return render_to_string("reports/school_report_print.html", context)
 
 

@@ -116,13 +116,25 @@ def score_administration(
     scored = Scoring.objects.current().filter(pk=administration.pk)
     if not recalculate and scored.exists():
         return ScoringOutcome()
-    _refuse_open_or_changed(administration, has_scores=scored.exists())
+    if administration.state != Administration.State.CLOSED:
+        raise JobRefused(_("Scores are calculated once nobody can answer any more."))
+    if scored.exists() and keeps_earlier_answers(administration):
+        raise JobRefused(
+            _(
+                "Scores stay as they are: in some schools a few people have changed"
+                " their answers since the release."
+            )
+        )
     refresh_replica_timestamp()
     [version] = versions_of([administration]).values()
     content = measures_in_survey(administration)
     if progress:
         progress.begin_step(_("Reading the responses."))
-    answers = _read(administration, version, content)
+    wanted = {
+        item["name"] for measure in content["measures"] for item in measure["items"]
+    }
+    items = [item for item in counted_items(version) if item.name in wanted]
+    answers = read_changes(administration, version, items, None, of_release=True)
     reading = time.monotonic() - start
     groupings = [
         Grouping.of(attribute, answers.people)
@@ -155,30 +167,6 @@ def score_administration(
     return ScoringOutcome(
         calculation.people, len(calculation.measures), stored, reading, seconds
     )
-
-
-def _refuse_open_or_changed(
-    administration: Administration, *, has_scores: bool
-) -> None:
-    if administration.state != Administration.State.CLOSED:
-        raise JobRefused(_("Scores are calculated once nobody can answer any more."))
-    if has_scores and keeps_earlier_answers(administration):
-        raise JobRefused(
-            _(
-                "Scores stay as they are: in some schools a few people have changed"
-                " their answers since the release."
-            )
-        )
-
-
-def _read(
-    administration: Administration, version: SurveyVersion, content: Measures
-) -> Recount:
-    wanted = {
-        item["name"] for measure in content["measures"] for item in measure["items"]
-    }
-    items = [item for item in counted_items(version) if item.name in wanted]
-    return read_changes(administration, version, items, None, of_release=True)
 
 
 def _calculate_all(

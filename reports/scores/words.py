@@ -36,7 +36,7 @@ def band_words(band: int, *, is_positive: bool = True) -> str:
 
 
 def band_tone(band: int, *, is_positive: bool = True) -> int:
-    """Return the colour of a band: 1 where a school is worst off, 5 at best."""
+    """Return the color of a band: 1 where a school is worst off, 5 at best."""
     return band if is_positive else len(BANDS) + 1 - band
 
 

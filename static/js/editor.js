@@ -16,6 +16,7 @@ import { morph } from "./editor_morph.js";
 import { Rows } from "./editor_options.js";
 import { Outline } from "./editor_outline.js";
 import { Queue } from "./editor_queue.js";
+import { RuleForms } from "./editor_rules.js";
 import { PendingTexts } from "./editor_storage.js";
 
 const PAUSE = 500;
@@ -47,6 +48,7 @@ class Editor {
     );
     const act = (verb, more) => this.act(verb, more);
     this.outline = new Outline(document.getElementById("ed-pages"), { act });
+    this.rules = new RuleForms(this.settings, (more) => this.queue.act("", more));
     this.rows = new Rows(this.settings, { act });
     this.canvas = new Canvas(document.getElementById("ed-canvas"), (key) =>
       this.choose(key, { focus: true }),
@@ -94,13 +96,14 @@ class Editor {
   }
 
   onInput(target) {
+    if (target.name?.startsWith("rule-")) this.rules.onInput(target);
     const address = this.addressOf(target);
     if (!address || target.readOnly) return;
     const text = target.type === "checkbox" ? (target.checked ? "yes" : "") : target.value;
     const seen = this.typed.get(address)?.seen ?? this.seenOf(address);
     this.typed.set(address, { text, seen });
     this.pending.keep(address, text, seen);
-    if (address.endsWith(":required_choice:")) this.showRequiredRule();
+    if (address.endsWith(":required_choice:")) this.showRequiredRule({ open: true });
     if (this.conflicts.has(address)) return;
     clearTimeout(this.timers.get(address));
     this.timers.set(address, setTimeout(() => this.send(address), PAUSE));
@@ -108,6 +111,7 @@ class Editor {
   }
 
   onChange(target) {
+    if (target.name?.startsWith("rule-")) this.rules.onChange(target);
     const address = this.addressOf(target);
     if (!address) return;
     if (!this.typed.has(address) && target.nodeName === "SELECT") this.onInput(target);
@@ -131,6 +135,7 @@ class Editor {
   }
 
   flush() {
+    this.rules.flush();
     for (const address of [...this.timers.keys()]) this.send(address);
   }
 
@@ -213,6 +218,10 @@ class Editor {
     if (!form.matches("[data-editor]")) return;
     event.preventDefault();
     const { submitter } = event;
+    if (submitter?.name.startsWith("rule-")) {
+      this.rules.send(submitter.closest(".ed-rule"), submitter.value);
+      return;
+    }
     if (submitter?.name !== "act") {
       this.flush();
       return;
@@ -256,6 +265,7 @@ class Editor {
     setStatus("offline");
     if (this.trouble === kind) return;
     this.trouble = kind;
+    if (kind === "offline") announce(word("offline"));
     if (kind === "login") {
       const login = `${this.root.dataset.login}?next=${encodeURIComponent(location.pathname)}`;
       const link = element("a", { href: login, target: "_blank", rel: "opener" }, word("log in"));
@@ -297,10 +307,15 @@ class Editor {
     }
   }
 
-  onDone(verb, { status, body }) {
-    this.wasSaving = true;
+  onDone(verb, { status, body }, more) {
+    if (more.rule) this.rules.onSent(more.rule, status === 200);
     if (body.published) {
       this.showPublished(body.error);
+      return;
+    }
+    if (body.conflicts) {
+      for (const conflict of body.conflicts) this.conflicts.set(conflict.address, conflict);
+      this.apply(body);
       return;
     }
     if (status !== 200) {
@@ -314,6 +329,7 @@ class Editor {
       this.canvas.selected = body.at;
     }
     this.apply(body);
+    if (more.rule) this.rules.onShown(more.rule, body.hasUnsavedRule, more.action);
     if (hasMoved) this.showSettingsTop();
     if (body.focus) this.focus(body.focus);
     else if (!document.activeElement || document.activeElement === document.body) this.focusLine();
@@ -382,10 +398,12 @@ class Editor {
   }
 
   // The rule of *Required* stands there only if it is chosen.
-  showRequiredRule() {
+  showRequiredRule({ open = false } = {}) {
     const choice = this.settings.querySelector("[name$=':required_choice:'][name^='f:']");
-    const rule = this.settings.querySelector("[data-field$=':required_if:']");
-    if (choice && rule) rule.hidden = choice.value !== "if";
+    const rule = this.settings.querySelector("#ed-rule-required, [data-field$=':required_if:']");
+    if (!choice || !rule) return;
+    rule.hidden = choice.value !== "if";
+    if (open && !rule.hidden) rule.open = true;
   }
 
   // Trouble with single texts

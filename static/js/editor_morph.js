@@ -39,6 +39,8 @@ function morphNode(node, wanted, isChanged) {
     if (node.nodeValue !== wanted.nodeValue) node.nodeValue = wanted.nodeValue;
     return;
   }
+  // A rule that is not complete yet.
+  if (node.dataset.kept) return;
   if (node.isEqualNode(wanted) && !node.querySelector("input, textarea, select")) return;
   syncAttributes(node, wanted);
   if (node.nodeName !== "TEXTAREA") morphChildren(node, wanted, isChanged);

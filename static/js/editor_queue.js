@@ -75,7 +75,7 @@ export class Queue {
       const { verb, more } = this.acts[0];
       const reply = await this.post({ act: verb, ...more });
       this.acts.shift();
-      this.handlers.onDone(verb, reply);
+      this.handlers.onDone(verb, reply, more);
     } else {
       const look = this.look;
       const query = new URLSearchParams(look);
@@ -119,9 +119,8 @@ export class Queue {
       this.handlers.onTrouble("login");
       return null;
     }
-    // 403: a login in another tab has changed the token, which is read anew.
-    if ([403, 404].includes(response.status)) {
-      this.handlers.onTrouble("denied");
+    if (response.status === 403 || response.status === 404) {
+      this.handlers.onTrouble(await this.reasonOf(response.status));
       return null;
     }
     const isReply = (response.headers.get("Content-Type") ?? "").startsWith("application/json");
@@ -136,6 +135,19 @@ export class Queue {
     } catch {
       this.handlers.onTrouble("offline");
       return null;
+    }
+  }
+
+  // The token of a login that has ended is refused before the login is asked for.
+  async reasonOf(status) {
+    if (status === 404) return "denied";
+    try {
+      const headers = { Accept: "application/json" };
+      const response = await fetch(this.addresses.edit, { redirect: "manual", headers });
+      if (response.type === "opaqueredirect") return "login";
+      return response.ok ? "offline" : "denied";
+    } catch {
+      return "offline";
     }
   }
 

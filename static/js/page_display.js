@@ -39,7 +39,8 @@ export class PageDisplay {
     this.current = n;
     this.form = null;
     tab.finishing.isReviewing = false;
-    if (!stay) this.shownAt = performance.now();
+    // The click that opened the first page came before this document.
+    if (!stay) this.shownAt = first ? 0 : performance.now();
     if (!first) document.getElementById("language-missing")?.remove();
     const { tag } = tab.bootstrap;
     if (!stay) rememberPlace({ page: n, tag, language: tab.language, replace });

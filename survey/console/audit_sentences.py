@@ -118,7 +118,7 @@ SURVEYS = {
     "correct texts of administration": gettext_noop(
         "{who} corrected texts of {subject}"
     ),
-    "start survey draft": gettext_noop("{who} started a draft of {subject}"),
+    "start survey draft": gettext_noop("{who} started the survey {subject}"),
     "upload survey": gettext_noop("{who} uploaded the survey {subject}"),
     "publish survey": gettext_noop("{who} published the survey {subject}"),
     "publish correction": gettext_noop("{who} published corrected texts of {subject}"),

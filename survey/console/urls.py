@@ -32,10 +32,14 @@ from survey.console.settings import views as settings
 from survey.console.settings.scope import PlaceConverter
 from survey.console.surveys import (
     bank,
+    check,
     corrections,
+    downloads,
+    history,
     measures,
     preview,
     questionnaire,
+    starting,
     texts,
     trial_link,
     upload,
@@ -310,6 +314,20 @@ urlpatterns = [
     path("waves/<int:pk>/delete/", waves.wave_delete, name="wave_delete"),
     path("surveys/", surveys.survey_list, name="survey_list"),
     path("surveys/upload/", upload.survey_upload, name="survey_upload"),
+    path("surveys/new/", starting.survey_new, name="survey_new"),
+    path("surveys/new/empty/", starting.survey_new_empty, name="survey_new_empty"),
+    path(
+        "surveys/new/template/",
+        starting.survey_new_template,
+        name="survey_new_template",
+    ),
+    path("surveys/new/copy/", starting.survey_new_copy, name="survey_new_copy"),
+    path("surveys/<int:pk>/copy/", starting.survey_copy, name="survey_copy"),
+    path(
+        "surveys/<int:pk>/new-version/",
+        starting.survey_new_version,
+        name="survey_new_version",
+    ),
     path(
         "surveys/uploads/<int:pk>/",
         upload.survey_uploaded,
@@ -355,7 +373,32 @@ urlpatterns = [
         surveys.survey_variables,
         name="survey_variables",
     ),
-    path("surveys/<int:pk>/original/", surveys.survey_original, name="survey_original"),
+    path(
+        "surveys/<int:pk>/original/", downloads.survey_original, name="survey_original"
+    ),
+    path("surveys/<int:pk>/json/", downloads.survey_json, name="survey_json"),
+    path(
+        "surveys/<int:pk>/questionnaire/",
+        downloads.survey_questionnaire,
+        name="survey_questionnaire",
+    ),
+    path("surveys/<int:pk>/compare/", history.survey_compare, name="survey_compare"),
+    path("surveys/<int:pk>/check/", check.survey_check, name="survey_check"),
+    path(
+        "surveys/<int:pk>/edit/history/",
+        history.survey_edit_history,
+        name="survey_edit_history",
+    ),
+    path(
+        "surveys/<int:pk>/edit/history/compare/",
+        history.survey_edit_compare,
+        name="survey_edit_compare",
+    ),
+    path(
+        "surveys/<int:pk>/edit/history/<int:number>/",
+        history.survey_edit_restore,
+        name="survey_edit_restore",
+    ),
     path("surveys/<int:pk>/publish/", surveys.survey_publish, name="survey_publish"),
     path("surveys/<int:pk>/retire/", surveys.survey_retire, name="survey_retire"),
     path(

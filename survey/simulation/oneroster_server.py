@@ -129,6 +129,8 @@ def serve(
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    # Otherwise the body waits for the client's delayed acknowledgement of the head.
+    disable_nagle_algorithm = True
     districts: Mapping[str, District]
 
     def log_message(self, *_: object) -> None:

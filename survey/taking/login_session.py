@@ -6,7 +6,9 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from django.http import HttpRequest, HttpResponse
+from django.utils.crypto import salted_hmac
 
+from survey.people.access_codes import normalise
 from survey.taking import devices, messages, resume_cookie
 from survey.taking.access_refusals import chosen_language
 from survey.taking.login import Login, LoginRefused, log_in_respondent
@@ -35,11 +37,24 @@ def log_in(request: HttpRequest) -> tuple[Login, RespondentSession, str]:
         with suppress(ConnectionError):
             give_up_seat(request)
         raise
-    return login, begin_session(request, login), device_id
+    session = begin_session(request, login, start_number=start_number_of(request))
+    return login, session, device_id
+
+
+def start_number_of(request: HttpRequest) -> str:
+    """Return a digest of what was typed to log in: the code and the language."""
+    code = normalise(request.POST.get("code", "")) or ""
+    typed = f"{code} {chosen_language(request)}"
+    return salted_hmac("survey.login", typed, algorithm="sha256").hexdigest()[:12]
 
 
 def begin_session(
-    request: HttpRequest, login: Login, *, open_code: str = "", personal_code: str = ""
+    request: HttpRequest,
+    login: Login,
+    *,
+    open_code: str = "",
+    personal_code: str = "",
+    start_number: str = "",
 ) -> RespondentSession:
     """Start a session for a person who may answer. 1 session write."""
     offered = published_survey(login.digest).languages
@@ -55,6 +70,7 @@ def begin_session(
         tag=tag_for(login.respondent_id),
         open_code=open_code,
         personal_code=personal_code,
+        start_number=start_number,
     )
     start_session(request, session, is_new=login.is_new)
     return session

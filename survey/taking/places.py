@@ -13,6 +13,7 @@ import time
 from dataclasses import dataclass
 
 from django.db import InterfaceError, OperationalError, connection
+from django.db.models import F, Q
 from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
 
@@ -31,6 +32,8 @@ CONTACT = """SELECT CAST({array}({place}.contact_name, {place}.contact_email,
     WHERE {place}.contact_name || {place}.contact_email || {place}.contact_phone
         <> ''"""
 LEVELS = ("listing", "of_district", "of_state")
+# Columns of `PlaceSettings`, as PlaceOnPage has them.
+SHOWN = ("contact_name", "contact_email", "contact_phone", "name", "logo_id", "accent")
 # Of a respondent `r`: the contact person of the nearest place that has one, the name,
 # the logo and the accent color. With the joins below; no statement of its own.
 COLUMN = {
@@ -51,9 +54,10 @@ LEFT JOIN accounts_placesettings of_district
 LEFT JOIN accounts_placesettings of_state
     ON coalesce(of_state.district_id, 0) = 0 AND coalesce(of_state.school_id, 0) = 0
 """
-# On a cluster, where these tables are not on the respondents' nodes.
-OF_SCHOOL = f"""SELECT {COLUMN["postgresql"]}
-    FROM (SELECT %s::bigint AS school_id) r {JOINS}"""  # noqa: S608
+OF_SCHOOL = {
+    vendor: f"SELECT {column} FROM (SELECT CAST(%s AS bigint) AS school_id) r {JOINS}"  # noqa: S608
+    for vendor, column in COLUMN.items()
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,26 @@ def parse_place(text: str) -> PlaceOnPage:
     return PlaceOnPage(contact_name, email, phone, name, logo, accent)
 
 
+def place_of_school(school_id: int) -> PlaceOnPage:
+    """Return what is shown to the people of a school. 1 statement."""
+    with connection.cursor() as cursor:
+        cursor.execute(OF_SCHOOL[connection.vendor], [school_id])
+        [text] = cursor.fetchone()
+    return parse_place(text)
+
+
+def place_of_district(district_id: int) -> PlaceOnPage:
+    """Return what is shown where no school is chosen. 1 statement."""
+    rows = PlaceSettings.objects.filter(
+        Q(district=None) | Q(district=district_id), school=None
+    )
+    district_first = F("district").asc(nulls_last=True)
+    levels = list(rows.order_by(district_first).values_list(*SHOWN))
+    contact = next((row[:3] for row in levels if any(row[:3])), ("", "", ""))
+    brand = (next((row[n] for row in levels if row[n]), "") for n in (3, 4, 5))
+    return PlaceOnPage(*contact, *brand)
+
+
 _of_state: tuple[PlaceOnPage, float] = NOWHERE, 0.0
 
 
@@ -108,9 +132,7 @@ def place_of_state() -> PlaceOnPage:
         return place
     # Other threads go on with the old one meanwhile.
     _of_state = place, now + STATE_LIFETIME
-    rows = PlaceSettings.objects.filter(school=None, district=None).values_list(
-        "contact_name", "contact_email", "contact_phone", "name", "logo_id", "accent"
-    )
+    rows = PlaceSettings.objects.filter(school=None, district=None).values_list(*SHOWN)
     try:
         row = rows.first()
     except (OperationalError, InterfaceError):

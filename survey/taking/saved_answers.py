@@ -155,7 +155,7 @@ def _with_place(cursor: CursorWrapper, row: tuple[Any, ...]) -> tuple[Any, ...]:
     """Replace the school of the person's row by what the page shows of it."""
     if row[0] is not None:
         return row
-    cursor.execute(places.OF_SCHOOL, [row[-1]])
+    cursor.execute(places.OF_SCHOOL[connection.vendor], [row[-1]])
     return (*row[:-1], *cursor.fetchone())
 
 

@@ -31,6 +31,8 @@ from survey.taking.unavailable import wants_json
 
 # Long enough to read the thanks; then the next child finds nothing here.
 SECONDS_AFTER_FINISHING = 10 * 60
+# Seconds within which a person clicks again because nothing seems to happen.
+IMPATIENCE = 10
 # Seconds. A session that is used lasts at least three hours from each use.
 EXTENDED_AFTER = 60 * 60
 # In which browsers say that they load a page before anybody wants to see it.
@@ -54,6 +56,8 @@ class RespondentSession:
     # one with which only they continue.
     open_code: str = ""
     personal_code: str = ""
+    # Of the form that was sent: its number, or a digest of what was typed.
+    start_number: str = ""
     # Restored from the resume cookie. Not stored in the session.
     resumed: bool = False
 
@@ -235,6 +239,25 @@ def parse_stored_session(stored: object) -> RespondentSession | None:
         return RespondentSession(**known)
     except TypeError:
         return None
+
+
+def has_just_begun(request: HttpRequest, number: str) -> bool:
+    """Check if a form with this number began the browser's session, a moment ago.
+
+    The second click of a double click sends the CSRF token that the first one
+    replaced, with the cookies that came with the reply to it. Later, it is the next
+    person who has gone back to the page. 1 session read, if there is a cookie.
+    """
+    if settings.SESSION_COOKIE_NAME not in request.COOKIES:
+        return False
+    try:
+        stored = request.session.get("taking")
+    except ConnectionError:
+        return False
+    session = parse_stored_session(stored)
+    if session is None or not number or session.start_number != number:
+        return False
+    return time.time() - session.written_at < IMPATIENCE
 
 
 def resume_token_for(session: RespondentSession) -> resume_cookie.ResumeToken:

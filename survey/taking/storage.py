@@ -222,7 +222,10 @@ def save_page(
                 execute(cursor, text, types, [*taker, revision, *values, *seen_rows])
             written = cursor.fetchall()
     except IntegrityError as error:
-        if not _has_null(error):
+        # Only if ON_CONFLICT refused a row.
+        cause = error.__cause__
+        codes = {getattr(cause, name, "") for name in ("pgcode", "sqlite_errorname")}
+        if codes.isdisjoint(NULL):
             raise
         written = []
     if settings.IS_DISTRIBUTED:
@@ -232,13 +235,6 @@ def save_page(
     return _explain_refusal(
         administration_id, respondent_id, issue, revision, rows, rows_seen
     )
-
-
-def _has_null(error: IntegrityError) -> bool:
-    """Return whether ON_CONFLICT refused a row."""
-    cause = error.__cause__
-    codes = {getattr(cause, name, "") for name in ("pgcode", "sqlite_errorname")}
-    return not codes.isdisjoint(NULL)
 
 
 def _explain_refusal(

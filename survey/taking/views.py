@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+from http import HTTPStatus
 
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.middleware.csrf import get_token
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
-from django.views.decorators.csrf import csrf_exempt, ensure_csrf_cookie
+from django.views.decorators.csrf import (
+    csrf_exempt,
+    csrf_protect,
+    ensure_csrf_cookie,
+)
 from django.views.decorators.http import (
     require_http_methods,
     require_POST,
@@ -41,7 +46,7 @@ from survey.taking.completion import (
 )
 from survey.taking.language_names import languages_of, missing_language
 from survey.taking.login import LoginRefused
-from survey.taking.login_session import log_in, set_login_cookies
+from survey.taking.login_session import log_in, set_login_cookies, start_number_of
 from survey.taking.page_save import (
     RESPONDENT_HEADER,
     BadRequest,
@@ -63,6 +68,7 @@ from survey.taking.session import (
     current_session,
     ends_previous_login,
     extend_session,
+    has_just_begun,
     resume_token_for,
     shorten_session,
 )
@@ -76,14 +82,26 @@ LOGO = re.compile(r"[0-9a-f]{32}-[0-9]{1,4}x[0-9]{1,4}")
 YEAR = 365 * 24 * 60 * 60
 
 
+@csrf_exempt
 @never_cache
-@ensure_csrf_cookie
 @require_http_methods(["GET", "HEAD", "POST"])
+def survey_login(request: HttpRequest) -> HttpResponse:
+    """Ask for an access code, and start a session for its respondent."""
+    response = _log_in(request)
+    is_refused = response.status_code == HTTPStatus.FORBIDDEN
+    is_form = is_refused and not wants_json(request)
+    if is_form and has_just_begun(request, start_number_of(request)):
+        return redirect("survey_display")
+    return response
+
+
+@csrf_protect
+@ensure_csrf_cookie
 @ends_previous_login
 @retry_once
 @uses_forced_read_router(PublishedSurvey)
-def survey_login(request: HttpRequest) -> HttpResponse:
-    """Ask for an access code, and start a session for its respondent.
+def _log_in(request: HttpRequest) -> HttpResponse:
+    """Ask for a code, or start the session of its respondent.
 
     POST: 1 read by unique index, 1 write at the first start, 1 on a new device,
     1 session write.

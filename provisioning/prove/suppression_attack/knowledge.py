@@ -584,7 +584,11 @@ class Attack:
             outcome.recovered += int(known.sum())
             for number in np.flatnonzero(known).tolist():
                 if len(outcome.leaks) < explained:
-                    words = self._equation(item, option, indicators[number])
+                    shown = [
+                        (constraint.words, constraint.people)
+                        for constraint in self._shown(item, option)
+                    ]
+                    words = shortest_combination(shown, indicators[number])
                     outcome.leaks.append(
                         f"{item}={option} of {sets[number].words}: {words}"
                     )
@@ -647,13 +651,6 @@ class Attack:
             return enough, enough, enough < 0
         least, most = self._program(item).bounds(option, indicators, enough, generator)
         return least, most, most - least + 1 < enough
-
-    def _equation(self, item: str, option: str, indicator: Indicator) -> str:
-        shown = [
-            (constraint.words, constraint.people)
-            for constraint in self._shown(item, option)
-        ]
-        return shortest_combination(shown, indicator)
 
     def _program(self, item: str) -> IntegerProgram:
         if item not in self._programs:

@@ -289,6 +289,7 @@ def test_what_is_kept_is_what_its_address_says(nginx):
         ("/content/ab-1/r_2/en/4/", True),
         ("/logo/kept/", True),
         ("/take/worker.js", True),
+        ("/about/", True),
         ("/schools/77/", True),
         ("/schools/", True),
         ("/results/77/", True),

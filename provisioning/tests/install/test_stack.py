@@ -396,6 +396,22 @@ def test_public_pages_of_schools_are_kept_under_normalised_keys(stack, without_t
     assert stack.ask("GET", neighbour, Accept_Language="fr, es;q=0.8")[0] == 503
 
 
+def test_the_page_about_the_surveys_is_kept_in_each_language(stack, without_taking):
+    pages = {
+        language: stack.ask("GET", "/about/", Accept_Language=language)
+        for language in ("en", "es")
+    }
+    assert pages["en"][2] != pages["es"][2]
+    without_taking()
+    for language, (_, _, first) in pages.items():
+        asked = {"Accept_Language": language, "Cookie": "sessionid=mine"}
+        status, headers, content = stack.ask("GET", "/about/?utm=1", **asked)
+        assert (status, headers["Set-Cookie"], content) == (200, None, first)
+        assert headers["Cache-Control"] == "no-cache"
+    # The twin: a language that nobody asked for.
+    assert stack.ask("GET", "/about/", Accept_Language="ar")[0] == 503
+
+
 def test_an_edited_school_is_seen_within_thirty_seconds_and_old_pages_survive_a_failure(
     stack, without_taking
 ):

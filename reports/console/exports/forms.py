@@ -52,10 +52,9 @@ class AdministrationsField(forms.ModelMultipleChoiceField):
 
     def label_from_instance(self, obj: Administration) -> str:  # type: ignore[override]
         opens, closes = map(timezone.localtime, (obj.opens_at, obj.closes_at))
-        words = _("%(title)s (%(name)s; %(opens)s to %(closes)s; version %(version)s)")
+        words = _("%(title)s (%(opens)s to %(closes)s; version %(version)s)")
         return words % {
             "title": obj.title,
-            "name": obj.name,
             "opens": date_format(opens, "DATE_FORMAT"),
             "closes": date_format(closes, "DATE_FORMAT"),
             "version": obj.published.survey.version,

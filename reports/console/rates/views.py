@@ -7,13 +7,16 @@ from operator import attrgetter
 
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.cache import patch_vary_headers
+from django.utils.text import slugify
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from accounts.access import needs
 from accounts.audit import record
-from accounts.http import StaffRequest
+from accounts.http import StaffRequest, attachment
 from accounts.models import District, School
 from accounts.permissions import Capability
 from reports.console.rates import csv_files
@@ -37,6 +40,9 @@ from reports.rates.progress_pace import calendars_for
 from reports.rates.rate_lines import RateTotal, SchoolRateLine
 from survey.fieldwork.open_codes.figures import crowded_periods, watched_codes
 from survey.models import Administration
+
+# In the query: the chart of days as a file.
+PLOT = "svg"
 
 
 @needs(Capability.SEE_RATES)
@@ -72,6 +78,8 @@ def rates_board(request: StaffRequest) -> HttpResponse:
         **_list_context(request, board, lines, (total, of_all), Curve.Level.ALL, 0),
         "filter_form": board.filter_form(request),
     }
+    if PLOT in request.GET:
+        return _plot_file(request, chosen, context)
     return listing.render("reports/rates_districts.html", context)
 
 
@@ -108,6 +116,8 @@ def rates_schools(request: StaffRequest, pk: int | None = None) -> HttpResponse:
         "sees_districts": places.state or len(places.districts) > 1,
         "filter_form": board.filter_form(request, with_state=True),
     }
+    if PLOT in request.GET:
+        return _plot_file(request, chosen, context, district=district)
     return listing.render("reports/rates_schools.html", context)
 
 
@@ -184,6 +194,8 @@ def rates_school(request: StaffRequest, pk: int) -> HttpResponse:
         ),
         "layout": "console/list_alone.html" if request.htmx else "console/base.html",
     }
+    if PLOT in request.GET:
+        return _plot_file(request, board.chosen, context, school=school)
     response = render(request, "reports/rates_school.html", context)
     patch_vary_headers(response, ("HX-Request",))
     return response
@@ -224,6 +236,31 @@ def rates_school_csv(request: StaffRequest, pk: int) -> HttpResponse:
     panels = role_panels(request.permissions, school, board.same_wave)
     _record_download(request, board.chosen, school=school)
     return csv_files.school_csv(school, panels, board.chosen)
+
+
+def _plot_file(
+    request: StaffRequest,
+    administration: Administration,
+    context: dict[str, object],
+    district: District | None = None,
+    school: School | None = None,
+) -> HttpResponse:
+    """Answer with the page's chart of days as a file."""
+    if not context.get("days_plot"):
+        raise Http404
+    place = school or district or _("All schools")
+    drawing = {
+        "plot": context["days_plot"],
+        "title": administration.title,
+        "subtitle": f"{place}. {_('Day by day')}",
+    }
+    content = render_to_string("reports/rates_plot.svg", drawing)
+    _record_download(request, administration, school, district)
+    return attachment(
+        content.encode(),
+        filename=f"{slugify(administration.name)}-days.svg",
+        content_type="image/svg+xml",
+    )
 
 
 def _record_download(

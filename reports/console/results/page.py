@@ -338,13 +338,17 @@ class ResultsPage:
         their_definition = None
         if self.compared and self.drawn_compared:
             their_definition = published_survey(self.compared.published_id).definition
+        sentences: dict[str, list[str]] = {}
+        rows = self.administration.released_sentences.order_by("text")
+        for item, text in rows.values_list("item", "text"):
+            sentences.setdefault(item, []).append(text)
         return {
             "definition": published.definition,
             "language": language_to_read(published.languages),
             "measures": self.measures,
             "places": self.drawn,
             "compared": self.drawn_compared,
-            "comments": _released(self.administration),
+            "comments": sentences,
             "compared_definition": their_definition,
             "is_other_survey": self.compares_role,
             "only": self.theme[0].items if self.theme else None,
@@ -656,15 +660,6 @@ def _compared_figures(
     if compared.role != administration.role:
         name = capfirst(compared.audience)
     return {name: group_figures[place]}
-
-
-def _released(administration: Administration) -> dict[str, list[str]]:
-    """Return the released sentences by question. 1 statement."""
-    sentences: dict[str, list[str]] = {}
-    rows = administration.released_sentences.order_by("text")
-    for item, text in rows.values_list("item", "text"):
-        sentences.setdefault(item, []).append(text)
-    return sentences
 
 
 def _groups(

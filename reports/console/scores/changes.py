@@ -149,7 +149,15 @@ class ChangesPage:
         content = measures_in_survey(administration)
         columns = measure_columns(administration, content)
         column = chosen_measure(request, columns)
-        waves = _waves_before(request.permissions, administration)
+        earlier = [wave.pk for wave in earlier_waves(administration)]
+        administrations = results_for(request.permissions).filter(pk__in=earlier)
+        waves = list(
+            administrations.select_related(
+                "published__survey", "wave", "results_roll_up"
+            )
+            .defer("published__definition", "published__survey__source")
+            .order_by("closes_at", "pk")
+        )
         compared = _compared(request, administration, waves, column)
         changed: list[ChangedSchool] = []
         if column and compared:
@@ -261,22 +269,6 @@ class ChangesPage:
     def _words(self, band: int) -> str:
         is_positive = self.column is None or self.column.is_positive
         return band_words(band, is_positive=is_positive)
-
-
-def _waves_before(
-    permissions: Permissions, administration: Administration
-) -> list[Administration]:
-    """Return earlier waves whose results the user may see, oldest first.
-
-    2 statements.
-    """
-    earlier = [wave.pk for wave in earlier_waves(administration)]
-    administrations = results_for(permissions).filter(pk__in=earlier)
-    return list(
-        administrations.select_related("published__survey", "wave", "results_roll_up")
-        .defer("published__definition", "published__survey__source")
-        .order_by("closes_at", "pk")
-    )
 
 
 def _compared(

@@ -47,7 +47,7 @@ class DecisionForm(forms.Form):
         label=gettext_lazy("Reason"),
         max_length=500,
         help_text=gettext_lazy(
-            "Kept in the audit log, and shown to people who see this page."
+            "Kept under “Activity”, and shown to people who see this page."
         ),
         error_messages={"required": gettext_lazy("Say why you decide this.")},
     )
@@ -256,7 +256,13 @@ def _measure_lines(
             }
         ).values_list("digest", "survey__name", "survey__version")
     }
-    questions = _questions(administration)
+    published = published_survey(administration.published_id)
+    language = language_to_read(published.languages)
+    localizer = localizer_for(published.definition, language)
+    questions = {
+        name: localizer.plain(item.get("label"))
+        for name, item in published.definition["items"].items()
+    }
     lines = []
     for measure in content["measures"]:
         name = measure["name"]
@@ -291,17 +297,6 @@ def _measure_lines(
         survey = surveys.get(calibration.survey_digest, ("", ""))
         lines.append(MeasureLine(name, label, calibration, items, problems, survey))
     return lines
-
-
-def _questions(administration: Administration) -> dict[str, str]:
-    """Return the text of each item in a language that the user reads."""
-    published = published_survey(administration.published_id)
-    language = language_to_read(published.languages)
-    localizer = localizer_for(published.definition, language)
-    return {
-        name: localizer.plain(item.get("label"))
-        for name, item in published.definition["items"].items()
-    }
 
 
 def csv_rows(page: QualityPage) -> Iterator[Sequence[Cell]]:

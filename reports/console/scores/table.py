@@ -16,7 +16,6 @@ from accounts import forms
 from accounts.console.listing import Listing
 from accounts.http import Cell, StaffRequest
 from accounts.language import language_to_read
-from accounts.models import District
 from reports.console.scores.access import ScoresScope
 from reports.models import SchoolRate, Scoring
 from reports.rates.rate_lines import SchoolRateLine
@@ -140,13 +139,22 @@ class ScoresTable:
         show = request.GET.get("show") or show
         if show not in dict(choices):
             show = ""
+        # Bound, so that the fields show what is in the address.
+        form = ScoresFilter(request.GET)
+        district = cast(forms.ChoiceField, form.fields["district"])
+        district.choices = [
+            ("", _("All districts")),
+            *((option.pk, str(option)) for option in scope.districts),
+        ]
+        if len(scope.districts) < 2:
+            del form.fields["district"]
         return cls(
             scope,
             Scoring.objects.current().filter(pk=administration.pk).first(),
             _columns_to_show(columns, content, show),
             choices,
             show,
-            _filter_form(request, scope.districts),
+            form,
             _listing(request, administration, content, columns, scope.schools),
         )
 
@@ -271,19 +279,6 @@ def _columns_to_show(
         if measure["essential"] in themes
     }
     return [column for column in columns if column.name not in in_theme]
-
-
-def _filter_form(request: StaffRequest, districts: Sequence[District]) -> ScoresFilter:
-    # Bound, so that the fields show what is in the address.
-    form = ScoresFilter(request.GET)
-    district = cast(forms.ChoiceField, form.fields["district"])
-    district.choices = [
-        ("", _("All districts")),
-        *((option.pk, str(option)) for option in districts),
-    ]
-    if len(districts) < 2:
-        del form.fields["district"]
-    return form
 
 
 def _listing(

@@ -15,11 +15,11 @@ from accounts.audit import record
 from accounts.http import StaffRequest, attachment, csv_response
 from accounts.language import language_to_read
 from accounts.permissions import Capability
+from accounts.place_settings import Brands
 from reports.charts.rendered import rendered_once
 from reports.console.scores.access import school_or_404
 from reports.console.scores.table import ALL, ScoresTable, csv_rows
 from reports.results.access import administration_or_404
-from reports.school_report.brands import brands_of
 from reports.school_report.pdf import NoPdf, html_of, pdf_files
 from reports.school_report.report import (
     SchoolReport,
@@ -107,8 +107,7 @@ def school_report_pdf(request: StaffRequest, pk: int, school: int) -> HttpRespon
     if not report.has_figures:
         raise Http404
     try:
-        district = report.school.district_id
-        html = html_of(report, brands_of([district])[district])
+        html = html_of(report, Brands().of(report.school.district_id))
         files = pdf_files({"report": html})
     except NoPdf:
         return render(request, "reports/school_report_no_pdf.html", status=503)

@@ -52,5 +52,5 @@ def test_the_next_step_is_one_click_away(at_screen, staff, surveys):
     page = at_screen(staff.dana)
     page.goto("/console/")
     expect(page.get_by_text("36 of 96 students finished")).to_be_visible()
-    page.get_by_role("link", name="See schools below the threshold").click()
+    page.get_by_role("link", name="See schools to remind").click()
     expect(page.get_by_role("link", name="Lincoln", exact=True)).to_be_visible()

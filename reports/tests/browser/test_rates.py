@@ -69,6 +69,17 @@ def test_a_school_crosses_its_threshold_while_its_coordinator_watches(
     )
 
 
+def test_the_chart_of_days_is_saved_as_a_picture(at_screen, staff, counted):
+    page = opened(at_screen(staff.chen), "/console/rates/")
+    with page.expect_download() as download:
+        page.locator("[data-png=days]").click()
+    assert download.value.suggested_filename == "days.png"
+    picture = download.value.path().read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    # Twice as wide as the SVG file.
+    assert int.from_bytes(picture[16:20], "big") == 1800
+
+
 def test_refreshing_keeps_focus_scroll_position_and_open_details(
     at_screen, staff, counted
 ):

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
 from pathlib import Path
+from zipfile import ZipFile
 
 import polars
 import pytest
@@ -32,7 +32,7 @@ from reports.tests.exports.conftest import (  # noqa: F401
     waves,
     with_release,
 )
-from survey.models import Administration, Respondent
+from survey.models import Administration, CardSet, Respondent
 from survey.tests.browser.accessibility import violations
 from survey.tests.card_readers import read_pages
 from survey.tests.conftest import administration, publish  # noqa: F401
@@ -80,10 +80,6 @@ def clicks(page: Page) -> int:
     return page.evaluate("Number(sessionStorage.getItem('clicks'))")
 
 
-def local(moment: datetime) -> str:
-    return timezone.localtime(moment).strftime("%Y-%m-%dT%H:%M")
-
-
 @pytest.fixture
 def pupils(server, staff, administration) -> Administration:
     """Invite twelve pupils of Lincoln, of whom three have finished."""
@@ -100,36 +96,40 @@ def pupils(server, staff, administration) -> Administration:
     return administration
 
 
-def test_from_a_workbook_to_an_open_survey(start, staff):
+def test_from_a_workbook_to_login_cards(start, staff, tmp_path: Path):
     page = start(staff.state)
-    page.get_by_role("link", name="New survey round").click()
-    page.get_by_role("link", name="Upload a survey", exact=True).click()
+    page.get_by_role("link", name="Upload questionnaire").click()
     rows = [["type", "name", "label"], ["select_one agree", "safe", "I am safe."]]
     page.set_input_files(
         "input[type=file]",
         {"name": "climate.xlsx", "mimeType": "", "buffer": form(rows)},
     )
     page.get_by_role("button", name="Upload").click()
-    page.get_by_role("link", name="Publish").click()
-    page.get_by_role("button", name="Publish version").click()
-    page.get_by_role("link", name="New survey round").click()
-    # The version just published is chosen already.
-    go_on(page, "Who answers it?")
+    expect(page.get_by_text("A published version can’t be changed")).to_be_visible()
+    page.get_by_role("button", name="Publish and open a survey round").click()
     page.get_by_label("Students").click()
-    go_on(page, "When can they answer?")
-    page.get_by_label("Opens").fill(local(timezone.now() - timedelta(minutes=1)))
-    page.get_by_label("Closes").fill(local(timezone.now() + timedelta(days=9)))
-    go_on(page, "Who sees that they have answered?")
-    go_on(page, "Check and open")
+    page.get_by_role("button", name="Use suggested dates and privacy").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Check and open")
     page.get_by_role("button", name="Open survey round").click()
-    expect(page.locator("#messages")).to_contain_text("is open")
+    expect(page.locator("#messages")).to_contain_text("Next, upload a roster")
     assert Administration.objects.get().published.survey.name == "climate"
-    assert clicks(page) == 13
-
-
-def go_on(page: Page, heading: str) -> None:
-    page.get_by_role("button", name="Continue").last.click()
-    expect(page.get_by_role("heading", level=1)).to_have_text(heading)
+    people = [
+        f"{place},{n:02},7"
+        for place in ("riverside,lincoln", "lakeside,roosevelt")
+        for n in range(CardSet.MIN_DRAWN)
+    ]
+    roster = "\n".join(["district,school,id,grade", *people]).encode()
+    page.set_input_files(
+        "input[type=file]",
+        {"name": "roster.csv", "mimeType": "text/csv", "buffer": roster},
+    )
+    page.get_by_role("button", name="Upload and check").click()
+    page.get_by_role("button", name="Apply roster").click()
+    page.get_by_role("button", name="Make login cards for all schools").click()
+    with ZipFile(downloaded(page, "Download", tmp_path)) as cards:
+        schools = {Path(name).stem for name in cards.namelist()}
+    assert schools == {"lincoln", "roosevelt"}
+    assert clicks(page) == 12
 
 
 def test_the_rate_of_the_own_school(start, staff, pupils):
@@ -168,7 +168,10 @@ def test_opting_a_pupil_out(start, staff, pupils):
 
 
 def find(page: Page, words: str) -> int:
-    """Open the page of Maya; return the clicks that this takes, on a phone one more."""
+    """Open the page of Maya; return the clicks that this takes, on a phone one more.
+
+    One survey round is open, so Enter leads to its people.
+    """
     is_phone = page.viewport_size == SCREENS[1]
     if is_phone:
         page.get_by_role("link", name="Search", exact=True).click()
@@ -176,12 +179,11 @@ def find(page: Page, words: str) -> int:
     else:
         page.get_by_role("searchbox", name="Search").fill(words)
     page.keyboard.press("Enter")
-    people = page.get_by_role("link", name=f"Find “{words}” among the people of")
-    expect(people).to_be_visible()
+    maya = page.get_by_role("link", name="López, Maya")
+    expect(maya).to_be_visible()
     assert violations(page) == []
-    people.click()
-    page.get_by_role("link", name="López, Maya").click()
-    return 3 if is_phone else 2
+    maya.click()
+    return 2 if is_phone else 1
 
 
 def test_two_waves_of_the_same_people_in_one_file(

@@ -144,7 +144,7 @@ def test_items_below_each_other_share_a_legend():
     assert [html(each).count('class="legend"') for each in charts] == [1, 0]
     # Phones repeat it, by the style sheet.
     assert [html(each).count('class="legend repeated"') for each in charts] == [0, 1]
-    # The colours are explained where the first bar is.
+    # The colors are explained where the first bar is.
     hidden = VisibleGroup(
         *(timezone.now(), 50, 50, {"calm": answers.items["safe"]}, ["safe"])
     )
@@ -174,7 +174,7 @@ def test_half_of_the_middle_answer_is_on_each_side():
     assert "0 % answered “Agree” or “Fully”" in item_chart.sentence
 
 
-def test_a_scale_with_more_steps_than_colours_has_a_bar_for_each_answer():
+def test_a_scale_with_more_steps_than_colors_has_a_bar_for_each_answer():
     labels = [str(n) for n in range(11)]
     item_chart = chart(definition(labels, **LIKERT), {"Lincoln": group(*range(1, 12))})
     assert item_chart.has_bar_per_answer

@@ -86,7 +86,7 @@ def test_administrators_see_their_total_and_the_schools_below_the_threshold(
     assert "1 school without a roster" in text
     district = f"/console/rates/districts/{staff.riverside.pk}/{query}"
     below = f"{district}&state=below&sort=-missing"
-    assert button_of(staff.dana) == ("See schools below the threshold", below)
+    assert button_of(staff.dana) == ("See schools to remind", below)
     page = log_in(Client(), staff.dana).get(below).content.decode()
     assert ">Lincoln<" in page
 
@@ -94,7 +94,7 @@ def test_administrators_see_their_total_and_the_schools_below_the_threshold(
     assert "All schools 45 % 32 of 70 students finished" in text
     assert "1 of 2 schools below the threshold" in text
     below = f"/console/rates/schools/{query}&state=below&sort=-missing"
-    assert button_of(staff.state) == ("See schools below the threshold", below)
+    assert button_of(staff.state) == ("See schools to remind", below)
 
 
 def test_rates_are_those_of_the_rates_pages(staff, counted):

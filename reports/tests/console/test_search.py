@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from accounts.tests.logging_in import log_in
 from reports.tests.conftest import invite
-from survey.models import Identity, Respondent
+from survey.models import Administration, Identity, Respondent
 
 pytestmark = pytest.mark.django_db
 
 
+def page_of(user, query):
+    return log_in(Client(), user).get("/console/search/", {"q": query})
+
+
 def results(user, query):
-    response = log_in(Client(), user).get("/console/search/", {"q": query})
+    response = page_of(user, query)
     assert response.status_code == 200
     return {
         name: [result.name for result in rows]
@@ -30,8 +37,10 @@ def test_survey_rounds_schools_and_pages_are_found(staff, students):
 
 
 def test_schools_and_pages_of_others_are_not_found(staff, students):
-    assert "Schools" not in results(staff.chen, staff.roosevelt.name)
-    assert "Pages" not in results(staff.chen, "roster syncs")
+    # Nothing is left but the people of the open round.
+    for query in (staff.roosevelt.name, "roster syncs"):
+        assert page_of(staff.chen, query).status_code == 302
+        assert results(staff.analyst, query) == {}
 
 
 def test_people_are_found_on_the_page_of_a_survey_round(staff, students):
@@ -45,15 +54,48 @@ def test_people_are_found_on_the_page_of_a_survey_round(staff, students):
         given_name="Zoraida",
         family_name="Quill",
     )
-    rows = results(staff.chen, "Zoraida")
-    assert rows == {"People": [f"Find “Zoraida” among the people of {students.title}"]}
-    page = log_in(Client(), staff.chen).get("/console/search/", {"q": "Zor"})
+    # It is the only open round, and nothing else has this name.
+    people = f"/console/administrations/{students.pk}/people/"
+    reply = page_of(staff.chen, "Zoraida")
+    assert (reply.status_code, reply["Location"]) == (302, f"{people}?q=Zoraida")
+    # Other matches follow.
+    find = f"Find “Lin” among the people of {students.title}"
+    rows = results(staff.chen, "Lin")
+    [first, *_] = rows.items()
+    assert first == (f"People in {students.title}", [find])
+    assert rows["Schools"] == [staff.lincoln.name]
+    page = page_of(staff.chen, "Lin")
+    assert f'href="{people}?q=Lin" autofocus' in page.text
     assert "Quill" not in page.text
-    assert "People" not in results(staff.analyst, "Zoraida")
+    assert results(staff.analyst, "Zoraida") == {}
+
+
+@pytest.mark.parametrize("is_planned", [False, True])
+def test_people_of_several_open_rounds_come_last(staff, students, is_planned):
+    now = timezone.now()
+    second = Administration.objects.create(
+        name="second",
+        published=students.published,
+        role="teacher",
+        opens_at=now + timedelta(days=1 if is_planned else -1),
+        closes_at=now + timedelta(days=9),
+    )
+    rows = results(staff.state, "Lin")
+    finds = [
+        f"Find “Lin” among the people of {administration.title}"
+        for administration in (second, students)
+    ]
+    if is_planned:
+        assert rows[f"People in {students.title}"] == [finds[1]]
+        assert rows["People"] == [finds[0]]
+    else:
+        assert rows["People"] == finds
+        assert "autofocus" not in page_of(staff.state, "Lin").text
 
 
 @pytest.mark.parametrize("query", ["", " ", "\0", "%", "x" * 5000, "<script>"])
 def test_any_query_has_an_answer(staff, students, query):
-    page = log_in(Client(), staff.state).get("/console/search/", {"q": query})
+    client = log_in(Client(), staff.state)
+    page = client.get("/console/search/", {"q": query}, follow=True)
     assert page.status_code == 200
     assert "<script>" not in page.text.partition("<main")[2]

@@ -93,4 +93,4 @@ def test_schools_below_the_threshold_are_the_next_action_of_its_step(staff, stud
     workspace = Workspace(Permissions(staff.state), current)
     [step] = [line.step.name for line in workspace.lines if line.action]
     assert step == "Live"
-    assert workspace.next.label == "See schools below the threshold"
+    assert workspace.next.label == "See schools to remind"

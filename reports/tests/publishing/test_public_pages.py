@@ -227,7 +227,7 @@ class TestCharts:
         [[essential, [trust, _noise]]] = shown.context["page"].essentials
         [lincoln, district, state] = trust.places
         assert lincoln.error.startswith("±")
-        table = shown.text.split('aria-labelledby="measure-trust"')[1]
+        table = shown.text.split('id="measure-trust"')[1]
         table = table[: table.index("</table>")]
         for line in (lincoln, district, state):
             assert f'<th scope="row">{line.name}</th>' in table

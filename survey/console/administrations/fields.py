@@ -104,7 +104,7 @@ class PlacesField(forms.Field):
             raise ValidationError(
                 _(
                     "Choose at most %(max_places)s places one by one. For more,"
-                    " choose whole districts, or leave all unticked to offer the"
+                    " choose whole districts, or select none to offer the"
                     " survey everywhere."
                 )
                 % {"max_places": MAX_PLACES}
@@ -114,7 +114,7 @@ class PlacesField(forms.Field):
             raise ValidationError(
                 _(
                     "One of the places does not exist. The others are still"
-                    " ticked; find the missing one again."
+                    " selected; find the missing one again."
                 )
             )
         return districts, schools

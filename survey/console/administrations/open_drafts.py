@@ -10,12 +10,15 @@ import time
 from dataclasses import asdict, dataclass, field
 
 from django.contrib.sessions.backends.base import SessionBase
+from django.contrib.sessions.models import Session
 from django.http import QueryDict
 from django.utils.crypto import get_random_string
 
 from survey.console.administrations.fields import MAX_PLACES
+from survey.models import PublishedSurvey
 
 SESSION_KEY = "survey_round_drafts"
+OPENED_KEY = "opened_survey_rounds"
 # Each in a tab of its own. A session is read with every page, so it stays small.
 MOST_DRAFTS = 3
 LASTS = 24 * 60 * 60
@@ -33,6 +36,10 @@ class Draft:
     # The steps whose answers are valid.
     done: list[str] = field(default_factory=list)
     saved_at: float = 0
+
+    @property
+    def version(self) -> tuple[str, int]:
+        return self.key, self.revision
 
     def answers(self) -> QueryDict:
         """Return all answers so far, as if one form had sent them."""
@@ -62,6 +69,13 @@ def find_draft(session: SessionBase, key: str) -> Draft | None:
     return next((draft for draft in drafts_of(session) if draft.key == key), None)
 
 
+def begin_draft(session: SessionBase, published: PublishedSurvey) -> Draft:
+    """Store a new draft whose questionnaire is chosen."""
+    draft = Draft(values={"published": [published.pk]}, done=["questions"])
+    save_draft(session, draft)
+    return draft
+
+
 def save_draft(session: SessionBase, draft: Draft) -> None:
     """Store a draft as the newest; the oldest of too many goes."""
     draft.revision += 1
@@ -69,8 +83,33 @@ def save_draft(session: SessionBase, draft: Draft) -> None:
     _store(session, [draft, *_others(session, draft)])
 
 
-def discard_draft(session: SessionBase, draft: Draft) -> None:
+def lock_draft(session: SessionBase, draft: Draft) -> bool:
+    """Check that no other request has opened or changed a draft since it was read.
+
+    Others wait until the transaction ends. 1 statement.
+    """
+    rows = Session.objects.select_for_update()
+    row = rows.filter(session_key=session.session_key).first()
+    newest = row.get_decoded() if row else {}
+    held = [Draft(**stored).version for stored in newest.get(SESSION_KEY, [])]
+    if draft.version in held:
+        return True
+    # Otherwise the end of this request would store what it had read.
+    for name in (SESSION_KEY, OPENED_KEY):
+        session[name] = newest.get(name, [])
+    return False
+
+
+def note_opened(session: SessionBase, draft: Draft, administration: int) -> None:
+    """Replace a draft by the key of the administration that was opened from it."""
     _store(session, _others(session, draft))
+    opened = [(draft.key, administration), *session.get(OPENED_KEY, [])]
+    session[OPENED_KEY] = opened[:MOST_DRAFTS]
+
+
+def opened_from(session: SessionBase, key: str) -> int | None:
+    """Return the administration that was opened from a draft."""
+    return dict(session.get(OPENED_KEY, [])).get(key)
 
 
 def _others(session: SessionBase, draft: Draft) -> list[Draft]:

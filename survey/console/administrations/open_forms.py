@@ -280,7 +280,7 @@ class OpenAdministrationForm(AdministrationForm):
         districts, schools = cleaned["places"]
         if cleaned["scope"] == CHOSEN and not districts and not schools:
             words = gettext(
-                "Find and tick districts or schools, or choose all schools."
+                "Find and select districts or schools, or choose all schools."
             )
             raise ValidationError({"places": words})
         check_places(self.chosen_owner, districts, schools)
@@ -346,12 +346,12 @@ class OpenAdministrationForm(AdministrationForm):
         if twin.state == Administration.State.PLANNED:
             words = gettext(
                 "%(survey)s will open for %(audience)s on %(opens)s already. To open a"
-                " second one anyway, tick “Open a second one”."
+                " second one anyway, select “Open a second one”."
             )
         else:
             words = gettext(
                 "%(survey)s is already open for %(audience)s until %(closes)s. To open"
-                " a second one anyway, tick “Open a second one”."
+                " a second one anyway, select “Open a second one”."
             )
         cleaned = self.cleaned_data
         planned = Administration(

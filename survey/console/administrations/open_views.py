@@ -24,13 +24,16 @@ from django.views.decorators.http import require_http_methods
 from accounts.access import needs
 from accounts.http import StaffRequest
 from accounts.permissions import Capability as C
+from accounts.permissions import Permissions
 from survey.console.administrations.edit_views import AGAIN
 from survey.console.administrations.forms import FOLDED, Privacy, show_errors
 from survey.console.administrations.open_drafts import (
     Draft,
-    discard_draft,
     drafts_of,
     find_draft,
+    lock_draft,
+    note_opened,
+    opened_from,
     save_draft,
 )
 from survey.console.administrations.open_forms import (
@@ -101,6 +104,8 @@ STEPS = (
 )
 SUMMARY = STEPS[-1]
 BACK = "back"
+# Leaves the dates and the privacy as the pages suggest them.
+SUGGESTED = "suggested"
 
 
 @needs(C.MANAGE_SURVEYS)
@@ -125,14 +130,7 @@ def administration_open_step(
         raise Http404
     stored = find_draft(request.session, draft)
     if stored is None:
-        messages.warning(
-            request,
-            _(
-                "This draft is finished or too old, so begin again. The list of survey"
-                " rounds shows whether it was opened."
-            ),
-        )
-        return redirect("administration_open")
+        return _leave_draft(request, draft)
     reached = _first_open_step(stored)
     if position > STEPS.index(reached):
         return _redirect_to(stored, reached)
@@ -152,6 +150,22 @@ def administration_open_step(
             return _redirect_to(stored, STEPS[position - 1])
         return _check_and_open(request, stored)
     return _answer_step(request, stored, STEPS[position])
+
+
+def _leave_draft(request: StaffRequest, draft: str) -> HttpResponse:
+    """Lead from a draft that is gone to what was opened from it, or to a new one."""
+    pk = opened_from(request.session, draft)
+    opened = Administration.objects.filter(pk=pk or 0)
+    if administration := opened.only("denominator").first():
+        return _go_on(administration)
+    messages.warning(
+        request,
+        _(
+            "This draft is finished or too old, so begin again. The list of survey"
+            " rounds shows whether it was opened."
+        ),
+    )
+    return redirect("administration_open")
 
 
 def _answer_step(request: StaffRequest, draft: Draft, step: Step) -> HttpResponse:
@@ -184,6 +198,8 @@ def _answer_step(request: StaffRequest, draft: Draft, step: Step) -> HttpRespons
                 draft.done.remove(step.name)
             elif not goes_back and step.name not in draft.done:
                 draft.done.append(step.name)
+            if is_valid and SUGGESTED in request.POST:
+                _take_suggestions(draft, request.permissions)
             save_draft(request.session, draft)
             return _redirect_to(draft, _step_after(draft, step, goes_back))
     position = STEPS.index(step)
@@ -191,12 +207,32 @@ def _answer_step(request: StaffRequest, draft: Draft, step: Step) -> HttpRespons
         **_frame(draft, step),
         "form": form,
         "previous": STEPS[position - 1] if position else None,
+        "may_skip": step.name == "people" and not {"dates", "privacy"} & {*draft.done},
         "surveys": position or surveys_to_offer(request.permissions).exists(),
         "drafts": [] if draft.revision else drafts_of(request.session),
     }
     return render(
         request, f"survey/console/administration_open_{step.name}.html", context
     )
+
+
+def _take_suggestions(draft: Draft, permissions: Permissions) -> None:
+    """Answer the steps that are left as their pages would suggest it."""
+    for step in STEPS[:-1]:
+        if step.name in draft.done:
+            continue
+        form = OpenAdministrationForm(
+            draft.answers(),
+            permissions=permissions,
+            only=step.fields,
+            is_answered=False,
+        )
+        for name in form.fields:
+            field = form[name]
+            value = field.field.widget.format_value(field.value())
+            values = value if isinstance(value, list) else [value]
+            draft.values[name] = [text for text in values if text]
+        draft.done.append(step.name)
 
 
 def _first_open_step(draft: Draft) -> Step:
@@ -240,22 +276,40 @@ def _frame(draft: Draft, step: Step) -> dict[str, object]:
 
 def _check_and_open(request: StaffRequest, draft: Draft) -> HttpResponse:
     answers = draft.answers()
-    if request.method == "POST":
-        answers["second"] = request.POST.get("second", "")
-    form = OpenAdministrationForm(answers, permissions=request.permissions)
-    is_valid = form.is_valid()
     if request.method != "POST":
+        form = OpenAdministrationForm(answers, permissions=request.permissions)
+        form.is_valid()
         # A second one is a question, not a mistake, until the button is pressed.
         form.errors.pop("second", None)
-    elif is_valid:
-        try:
-            administration = _open(request, form)
-        except ValidationError as error:
-            show_errors(form, error)
-        else:
-            discard_draft(request.session, draft)
-            messages.success(request, _opened(administration))
-            return redirect("administration_detail", administration.pk)
+        return _render_summary(request, draft, form)
+    answers["second"] = request.POST.get("second", "")
+    # The second of two clicks or tabs waits here, and then finds what was opened.
+    with transaction.atomic():
+        if not lock_draft(request.session, draft):
+            return _leave_draft(request, draft.key)
+        form = OpenAdministrationForm(answers, permissions=request.permissions)
+        if form.is_valid():
+            try:
+                administration = _open(request, form)
+            except ValidationError as error:
+                show_errors(form, error)
+            else:
+                note_opened(request.session, draft, administration.pk)
+                request.session.save()
+                messages.success(request, _opened(administration))
+                return _go_on(administration)
+    return _render_summary(request, draft, form)
+
+
+def _go_on(administration: Administration) -> HttpResponse:
+    is_count = administration.denominator == Denominator.COUNT
+    next_page = "open_codes_list" if is_count else "roster_upload"
+    return redirect(next_page, administration.pk)
+
+
+def _render_summary(
+    request: StaffRequest, draft: Draft, form: OpenAdministrationForm
+) -> HttpResponse:
     context = {
         **_frame(draft, SUMMARY),
         "form": form,

@@ -13,12 +13,9 @@ from accounts import forms
 from survey.fieldwork.emails.schedules import MAX_DAYS, MAX_REMINDERS
 from survey.fieldwork.emails.templates import LONGEST_BODY, LONGEST_SUBJECT
 from survey.models.email_schedule import MAX_RATE
+from survey.taking.messages import languages
 
-LANGUAGES = {
-    "en": gettext_lazy("English"),
-    "es": gettext_lazy("Spanish"),
-    "ar": gettext_lazy("Arabic"),
-}
+LANGUAGES = {entry["code"]: entry["name"] for entry in languages()}
 DAYS_HELP = gettext_lazy(
     "The days after a person's invitation, separated by commas."
     " Reminders stop for people who have finished. Leave it empty"

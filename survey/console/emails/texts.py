@@ -98,9 +98,9 @@ def languages_of(step: EmailStep, administration: Administration) -> dict[str, s
     names: dict[str, str] = {}
     for language in definition["languages"]:
         code = language["code"].replace("_", "-").lower()
-        names[code] = str(LANGUAGES.get(code, language["name"]))
+        names[code] = LANGUAGES.get(code, language["name"])
     for code in step.templates.values_list("language", flat=True):
-        names.setdefault(code, str(LANGUAGES.get(code, code)))
+        names.setdefault(code, LANGUAGES.get(code, code))
     return names
 
 

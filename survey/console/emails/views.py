@@ -123,7 +123,7 @@ def _progress(schedule: EmailSchedule) -> dict[str, object]:
 def _languages_of(step: EmailStep) -> list[tuple[str, str]]:
     written = {template.language for template in step.templates.all()}
     unknown = sorted(written - LANGUAGES.keys())
-    known = [(code, str(name)) for code, name in LANGUAGES.items() if code in written]
+    known = [(code, name) for code, name in LANGUAGES.items() if code in written]
     return [*known, *((code, code) for code in unknown)]
 
 

@@ -146,7 +146,7 @@ def refuses_email(request: StaffRequest, person: Respondent) -> bool:
     messages.error(
         request,
         _(
-            "Nothing was sent or changed: this person gets no e-mails. Tick the"
+            "Nothing was sent or changed: this person gets no e-mails. Select the"
             " box if the person asked you for this one."
         ),
     )

@@ -553,8 +553,8 @@ class ColumnsForm(forms.Form):
             return PLACE_LABELS[name]
         return self.fields[name].label or ""
 
-    def problems(self) -> Iterator[tuple[str, StrOrPromise, str]]:
-        """Yield what is wrong: where it is on the page, the label and the error."""
+    def problems(self) -> Iterator[tuple[str, str]]:
+        """Yield what is wrong, and where it is on the page."""
         for name, errors in self.errors.items():
             if name not in self.fields:
                 continue
@@ -566,7 +566,7 @@ class ColumnsForm(forms.Form):
                 if header in headers:
                     where = f"id_column-{headers.index(header)}"
             for error in errors:
-                yield where, self.fields[name].label or "", str(error)
+                yield f"{self.fields[name].label}: {error}", f"#{where}"
 
     def file_columns(self) -> Iterator[FileColumn]:
         """Yield each column of the file, with its first cells and what it holds."""

@@ -23,7 +23,7 @@ from accounts.access import needs
 from accounts.audit import record
 from accounts.console.listing import Listing
 from accounts.http import StaffRequest, attachment, csv_response
-from accounts.permissions import Capability
+from accounts.permissions import Capability, Permissions
 from survey.console.rosters.effect import effect_of
 from survey.console.rosters.forms import (
     COMPLETE_FOR_LABELS,
@@ -37,6 +37,7 @@ from survey.console.rosters.school_options import (
     school_options,
 )
 from survey.fieldwork.administrations import administrations_for, subgroup_label
+from survey.fieldwork.login_cards.card_sets import administrations_with_cards
 from survey.models import Administration, Denominator, RosterUpload
 from survey.models.roster import RosterUploadQuerySet
 from survey.people.rosters import uploads
@@ -247,7 +248,8 @@ def _render_detail(
 ) -> HttpResponse:
     """3 statements: the job, one page of schools, and their number.
 
-    Up to 2 more for the `options` of unknown schools, and those that were chosen.
+    Up to 2 more for the `options` of unknown schools, and those that were chosen;
+    1 more for an applied roster.
     """
     job = uploads.latest_job(upload)
     listing = Listing(
@@ -291,6 +293,7 @@ def _render_detail(
             "no_withdrawal_reason": _no_withdrawal_reason(upload),
             "complete_for": COMPLETE_FOR_LABELS[CompleteFor(upload.complete_for)],
             "is_for_other_roles": is_for_other_roles,
+            "makes_all_cards": _makes_all_cards(request.permissions, upload),
             "has_no_rows": has_no_rows,
             "is_to_confirm": is_to_decide
             and not is_for_other_roles
@@ -304,6 +307,20 @@ def _render_detail(
             "error": error,
         },
     )
+
+
+def _makes_all_cards(permissions: Permissions, upload: RosterUpload) -> bool:
+    """Check if one button can make the cards of all schools that were uploaded.
+
+    Not where cards were made before: the new people may be few. 1 statement, once
+    the roster is applied.
+    """
+    if upload.state != State.APPLIED or upload.school_id is not None:
+        return False
+    places = permissions.places(Capability.SEE_IDENTITIES)
+    if not places.state and upload.district_id not in places.districts:
+        return False
+    return not administrations_with_cards(permissions, [upload.administration_id])
 
 
 def _totals(report: Mapping[str, int]) -> list[tuple[StrOrPromise, int]]:

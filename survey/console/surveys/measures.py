@@ -18,7 +18,11 @@ from accounts.access import needs
 from accounts.http import StaffRequest
 from accounts.permissions import Capability
 from survey.console.surveys.contents import contents_of
-from survey.console.surveys.views import own_survey_or_404, survey_or_404
+from survey.console.surveys.views import (
+    own_survey_or_404,
+    refreshed,
+    survey_or_404,
+)
 from survey.instrument.definitions.ownership import may_change
 from survey.instrument.definitions.schema import (
     EssentialDefinition,
@@ -221,6 +225,7 @@ class MeasureForm(EssentialForm):
 def survey_measures(request: StaffRequest, pk: int) -> HttpResponse:
     """List essentials and measures, of any survey that the user may see."""
     survey = survey_or_404(request, pk)
+    refreshed(survey)
     content, contents = current_measures(survey), contents_of(survey)
     code = survey.language_to_read
     used = [measure["essential"] for measure in content["measures"]]
@@ -288,6 +293,7 @@ def survey_measure(request: StaffRequest, pk: int, n: int) -> HttpResponse:
 
 def _draft_or_404(request: StaffRequest, pk: int) -> tuple[Survey, Measures]:
     survey = own_survey_or_404(request, pk)
+    refreshed(survey)
     if not may_change_measures(survey):
         raise Http404
     return survey, current_measures(survey)

@@ -36,12 +36,13 @@ from accounts.http import StaffRequest
 from accounts.language import language_to_read
 from accounts.permissions import Capability
 from survey.console.surveys.contents import contents_of
-from survey.console.surveys.views import survey_or_404
+from survey.console.surveys.views import refreshed, survey_or_404
 from survey.instrument.definitions.publishing import (
     NotPublishable,
     canonical_json,
     compile_definition,
 )
+from survey.instrument.drafts.reading import read_rows_of
 from survey.models import Role, Survey
 from survey.taking import bootstrap, rendering
 from survey.taking.published import Published, build_published, published_survey
@@ -76,6 +77,7 @@ class Preview:
 def survey_preview(request: StaffRequest, pk: int) -> HttpResponseBase:
     """Show the page around the frame: width, language, another person."""
     survey = survey_or_404(request, pk)
+    problems = refreshed(survey)
     seed = _number(request.GET.get("seed", ""))
     language = refusal = ""
     try:
@@ -95,6 +97,7 @@ def survey_preview(request: StaffRequest, pk: int) -> HttpResponseBase:
             "language": language,
             "frame": f"{frame}?language={language}",
             "measures": contents_of(survey).measures,
+            "problem_count": len(problems),
         },
     )
     return csp_update({"frame-src": [SELF]})(lambda _: response)(request)
@@ -262,7 +265,7 @@ def language_of(request: HttpRequest, published: Published) -> str:
     return language_to_read(published.languages)
 
 
-_drafts: OrderedDict[tuple[int, datetime], tuple[Published, float]] = OrderedDict()
+_drafts: OrderedDict[tuple[int, datetime, int], tuple[Published, float]] = OrderedDict()
 
 
 def published_or_draft(survey: Survey) -> Published:
@@ -272,14 +275,21 @@ def published_or_draft(survey: Survey) -> Published:
         return published_survey(digest)
     # Cached for some seconds: a hundred pages are requested at once. Another
     # workbook of the same version is another row.
-    key = (survey.pk, survey.created_at)
+    key = (survey.pk, survey.created_at, survey.last_change)
     cached, until = _drafts.get(key, (None, 0.0))
     if cached is not None and time.monotonic() < until:
         return cached
     if not survey.languages:
         raise NotPublishable(_("It has no language."))
     # Through its JSON, like a published survey that is read from the database.
-    definition = json.loads(canonical_json(compile_definition(survey)))
+    compiled = (
+        read_rows_of(survey).definition
+        if survey.last_change
+        else compile_definition(survey)
+    )
+    if compiled is None:
+        raise NotPublishable(_("It has no question yet."))
+    definition = json.loads(canonical_json(compiled))
     draft = build_published(f"draft-{survey.pk}", definition)
     _drafts[key] = (draft, time.monotonic() + DRAFT_LIFETIME)
     while len(_drafts) > MAX_DRAFTS:

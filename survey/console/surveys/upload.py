@@ -183,8 +183,11 @@ def survey_upload_report(request: StaffRequest, pk: int) -> HttpResponse:
         raise Http404
     outcome = request.GET.get("outcome", "")
     outcome = outcome if outcome in OUTCOMES else ""
-    # Problems first; within an outcome in the order of the original.
-    lines = sorted(upload.report, key=lambda line: OUTCOMES.index(line["outcome"]))
+    # Problems first, those of settings last; then in the order of the original.
+    lines = sorted(
+        upload.report,
+        key=lambda line: (OUTCOMES.index(line["outcome"]), line["part"] == "setting"),
+    )
     shown = [line for line in lines if outcome in ("", line["outcome"])]
     questions = [line for line in lines if line["part"] == "question"]
     page = Paginator(shown, LINES_ON_A_PAGE).get_page(request.GET.get("page"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from django.contrib import messages
@@ -26,18 +27,17 @@ from django.db.models import (
 from django.db.models.functions import Coalesce
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.utils.http import content_disposition_header
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
-from accounts import audit
 from accounts.access import needs
 from accounts.console.listing import Listing
 from accounts.http import StaffRequest
 from accounts.language import language_to_read
 from accounts.permissions import Capability, Permissions
+from survey.console.administrations.open_drafts import begin_draft
 from survey.console.surveys.contents import contents_of
 from survey.console.surveys.questionnaire import pages_of
 from survey.fieldwork.administrations import administrations_for
@@ -57,18 +57,24 @@ from survey.instrument.definitions.publishing import (
     compile_definition,
 )
 from survey.instrument.definitions.schema import ANSWERABLE, SurveyDefinition
-from survey.instrument.drafts.drafting import publish_draft
-from survey.instrument.spreadsheets.old_excel import is_old_excel
+from survey.instrument.drafts.drafting import (
+    is_stale,
+    publish_draft,
+    refresh_rows,
+)
+from survey.instrument.drafts.reading import read_rows_of
+from survey.instrument.drafts.workbook import ChangeConflict
+from survey.instrument.xlsform.problems import Problem
 from survey.models import Item, Page, Retirement, Survey
 from survey.taking.published import published_survey
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrPromise
 
-XLS = "application/vnd.ms-excel"
-XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 # As an owner in a form.
 STATE = "state"
+# In a form that publishes: begin a survey round with it.
+OPEN = "open"
 
 
 def survey_or_404(request: StaffRequest, pk: int) -> Survey:
@@ -121,7 +127,34 @@ def survey_list(request: StaffRequest) -> HttpResponse:
             "offered": ("offered_count",),
         },
     )
+    for survey in listing.page.object_list:
+        if is_stale(survey):
+            _count_rows(survey)
     return listing.render("survey/console/survey_list.html", {})
+
+
+def _count_rows(survey: Survey) -> None:
+    """Count pages and questions of a draft that was changed in the editor."""
+    draft = read_rows_of(survey).draft
+    if draft is not None:
+        counts = len(draft.pages), sum(item.is_answerable for item in draft.items())
+        survey.page_count, survey.item_count = counts  # type: ignore[attr-defined]
+
+
+def refreshed(survey: Survey) -> list[Problem]:
+    """Make the rows of a draft those of its editor, and return its problems.
+
+    With problems, the rows stay those of the last state without any.
+    """
+    if survey.published_at is not None or not is_stale(survey):
+        return []
+    try:
+        problems = refresh_rows(survey, must_work=False).problems
+    except ChangeConflict:
+        # It was published in this moment, or deleted.
+        problems = []
+    survey.refresh_from_db(fields=["title", "languages", "published_at"])
+    return problems
 
 
 def _count(rows: QuerySet[Model], path: str) -> Coalesce:
@@ -152,6 +185,7 @@ def survey_detail(request: StaffRequest, pk: int) -> HttpResponse:
             request, _("This draft was replaced by a newer upload, which you see here.")
         )
         return redirect("survey_detail", newer.pk)
+    problems = refreshed(survey)
     published = survey.published.defer("definition").first()
     upload = (
         survey.uploads.order_by("-pk")
@@ -176,12 +210,15 @@ def survey_detail(request: StaffRequest, pk: int) -> HttpResponse:
     definition: SurveyDefinition | None = None
     if published is not None:
         definition = published_survey(published.pk).definition
+    elif problems:
+        definition = read_rows_of(survey).definition
     else:
         try:
             definition = compile_definition(survey)
         except NotPublishable as error:
             not_publishable = str(error)
     measures = measures_of(survey)
+    is_changeable = may_change(request.permissions, survey)
     return render(
         request,
         "survey/console/survey_detail.html",
@@ -193,14 +230,18 @@ def survey_detail(request: StaffRequest, pk: int) -> HttpResponse:
             "measures": len(measures["measures"]) if measures else 0,
             "offered": list(offered),
             "versions": list(versions),
-            "warnings": upload.warnings if upload else [],
+            # Those of the workbook; an edited draft has a page that checks it.
+            "warnings": upload.warnings if upload and not survey.last_change else [],
             "converted": upload if upload and upload.has_report else None,
-            "has_source": Survey.objects.filter(
-                pk=survey.pk, source__isnull=False
-            ).exists(),
-            "may_change": may_change(request.permissions, survey),
+            "problems": problems,
+            "may_change": is_changeable,
             "may_change_bank": may_change_bank(request.permissions),
+            "asks_to_publish": is_changeable
+            and published is None
+            and survey.corrects is None
+            and not not_publishable,
             "not_publishable": not_publishable,
+            "publish": PUBLISH,
         },
     )
 
@@ -234,6 +275,7 @@ def _page_to_read(
 def survey_variables(request: StaffRequest, pk: int) -> HttpResponse:
     """List the names, types and rules of a survey as its author wrote them."""
     survey = survey_or_404(request, pk)
+    problems = refreshed(survey)
     return render(
         request,
         "survey/console/survey_variables.html",
@@ -241,6 +283,7 @@ def survey_variables(request: StaffRequest, pk: int) -> HttpResponse:
             "survey": survey,
             "published": survey.published.defer("definition").first(),
             "contents": contents_of(survey),
+            "problems": problems,
         },
     )
 
@@ -250,32 +293,6 @@ def state_of(survey: Survey) -> str:
     if survey.published_at is None:
         return "draft"
     return "retired" if hasattr(survey, "retirement") else "published"
-
-
-@needs(Capability.MANAGE_SURVEYS)
-@never_cache
-@require_safe
-def survey_original(request: StaffRequest, pk: int) -> HttpResponse:
-    """Download the workbook as it was uploaded."""
-    survey = survey_or_404(request, pk)
-    source = Survey.objects.values_list("source", flat=True).get(pk=survey.pk)
-    if source is None:
-        raise Http404
-    audit.record(
-        "download survey",
-        by=request.user,
-        request=request,
-        subject=survey,
-        district=survey.district,
-    )
-    is_xls = is_old_excel(bytes(source[:8]))
-    response = HttpResponse(bytes(source), content_type=XLS if is_xls else XLSX)
-    ending = "xls" if is_xls else "xlsx"
-    name = f"{survey.name} {survey.version}.{ending}".replace("/", "-")
-    response["Content-Disposition"] = (
-        content_disposition_header(True, name) or "attachment"
-    )
-    return response
 
 
 # Steps that change a survey; each has a page that explains and asks first
@@ -289,6 +306,8 @@ class Step:
     button: StrPromise
     done: StrPromise
     is_dangerous: bool = False
+    # A second button, which goes on with the survey.
+    and_open: StrPromise | str = ""
 
 
 PUBLISH = Step(
@@ -307,6 +326,7 @@ PUBLISH = Step(
     ),
     button=gettext_lazy("Publish version"),
     done=gettext_lazy("{survey} is published. Next, open a survey round."),
+    and_open=gettext_lazy("Publish and open a survey round"),
 )
 RETIRE = Step(
     heading=gettext_lazy("Retire"),
@@ -345,7 +365,8 @@ DELETE = Step(
 @require_http_methods(["GET", "HEAD", "POST"])
 def survey_publish(request: StaffRequest, pk: int) -> HttpResponse:
     survey = own_survey_or_404(request, pk)
-    return _step(request, survey, PUBLISH, publish_draft)
+    publish = partial(publish_draft, seen=request.POST.get("seen", ""))
+    return _step(request, survey, PUBLISH, publish)
 
 
 @needs(Capability.MANAGE_SURVEYS)
@@ -384,6 +405,9 @@ def _step(
             refusal = str(error)
         else:
             messages.success(request, step.done.format(survey=survey.full_title))
+            if step is PUBLISH and OPEN in request.POST:
+                draft = begin_draft(request.session, survey.published.only("pk").get())
+                return redirect("administration_open_step", draft.key, "people")
             return (
                 redirect(then) if then == "survey_list" else redirect(then, survey.pk)
             )

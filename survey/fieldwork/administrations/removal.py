@@ -124,7 +124,14 @@ def remove_administration(
         )
         for hook in _hooks:
             hook(current)
-        _delete_files_later(current)
+        key = {"administration": current}
+        names = [
+            *CardSet.objects.filter(**key).values_list("file_name", flat=True),
+            *OpenCodeFile.objects.filter(**key).values_list("file_name", flat=True),
+            *chain(*current.rosters.values_list("file", "rejected_file")),
+        ]
+        transaction.on_commit(partial(delete_files, *names))
+        people_removed(list(current.respondents.values_list("pk", flat=True)))
         running = _unfinished_jobs(current)
         _delete_people(current)
         # Jobs that were started before the lock was taken can be seen now.
@@ -138,7 +145,14 @@ def remove_administration(
         has_codes = current.open_codes.exists()
         pk = current.pk
         administration_removed(pk)
-        _delete_the_rest(current)
+        codes = Q(open_code__in=current.open_codes.values("pk"))
+        _delete_rows(OpenCodeSeat.objects.filter(codes))
+        _delete_rows(OpenDecline.objects.filter(codes))
+        OpenCodeFile.objects.filter(administration=current).delete()
+        OpenCodeBatch.objects.filter(administration=current).delete()
+        current.open_codes.all().delete()
+        current.rosters.all().delete()
+        current.delete()
         if connection.vendor == "postgresql":
             _drop_partition(pk, has_codes=has_codes)
 
@@ -270,29 +284,6 @@ def _delete_people(administration: Administration) -> None:
 def _delete_rows(rows: QuerySet[Model]) -> None:
     """Delete rows in 1 statement; those that refer to them are deleted apart."""
     rows._raw_delete(rows.db)
-
-
-def _delete_the_rest(administration: Administration) -> None:
-    codes = Q(open_code__in=administration.open_codes.values("pk"))
-    _delete_rows(OpenCodeSeat.objects.filter(codes))
-    _delete_rows(OpenDecline.objects.filter(codes))
-    OpenCodeFile.objects.filter(administration=administration).delete()
-    OpenCodeBatch.objects.filter(administration=administration).delete()
-    administration.open_codes.all().delete()
-    administration.rosters.all().delete()
-    administration.delete()
-
-
-def _delete_files_later(administration: Administration) -> None:
-    """Delete stored files after the commit; the people's messages, too."""
-    key = {"administration": administration}
-    names = [
-        *CardSet.objects.filter(**key).values_list("file_name", flat=True),
-        *OpenCodeFile.objects.filter(**key).values_list("file_name", flat=True),
-        *chain(*administration.rosters.values_list("file", "rejected_file")),
-    ]
-    transaction.on_commit(partial(delete_files, *names))
-    people_removed(list(administration.respondents.values_list("pk", flat=True)))
 
 
 def _drop_partition(pk: int, *, has_codes: bool) -> None:

@@ -109,7 +109,7 @@ def problems_of(column: str, values: Sequence[str]) -> list[str]:
             _(
                 "'%(shown)s' has %(values)s values. Declare at most"
                 " %(max_values)s: with more, single people could be"
-                " recognised."
+                " recognized."
             )
             % {"shown": shown, "values": len(values), "max_values": MAX_VALUES}
         ]

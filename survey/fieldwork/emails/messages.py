@@ -134,12 +134,16 @@ def write_message(
     language, text = write_text(texts, person, access_codes.format_code(code))
     link = unsubscribe_link(delivery_id)
     footer = EMAIL_WORDS[words_for(language)].footer
+    # The same if it has to be sent again: many mailboxes then show one e-mail.
+    key = f"{step.pk}/{person.pk}"
+    digest = salted_hmac("survey.reminders.message", key, algorithm="sha256")
+    host = urlsplit(settings.PUBLIC_ADDRESS).hostname or "localhost"
     return EmailMessage(
         text.subject,
         with_footer(text.body, footer, link, texts.signature),
         to=[person.address],
         headers={
-            "Message-ID": _message_id(step, person),
+            "Message-ID": f"<{digest.hexdigest()[:32]}@{host}>",
             "Content-Language": language,
             "Auto-Submitted": "auto-generated",
             **unsubscribe_headers(link),
@@ -150,14 +154,6 @@ def write_message(
 def with_footer(body: str, footer: str, link: str, signature: str) -> str:
     lines = f"{signature}\n\n" if signature else ""
     return f"{body.rstrip()}\n\n-- \n{lines}{footer}\n{link}\n"
-
-
-def _message_id(step: EmailStep, person: Recipient) -> str:
-    # The same if it has to be sent again: many mailboxes then show one e-mail.
-    key = f"{step.pk}/{person.pk}"
-    digest = salted_hmac("survey.reminders.message", key, algorithm="sha256")
-    host = urlsplit(settings.PUBLIC_ADDRESS).hostname or "localhost"
-    return f"<{digest.hexdigest()[:32]}@{host}>"
 
 
 # The same two days for everybody: formatting them took half of the time of a text.

@@ -239,7 +239,15 @@ def write_zip(
     # PDFs are compressed already.
     with ZipFile(path, "w", ZIP_STORED) as archive:
         for school in schools:
-            of_school = _cards_of_school(card_set, school)
+            # Never stored.
+            of_school = CardSet(
+                administration=card_set.administration,
+                school=school,
+                language=card_set.language,
+                anonymous=card_set.anonymous,
+                with_ids=card_set.with_ids,
+                unfinished=card_set.unfinished,
+            )
             sheet = sheet_of(of_school, brands)
             cards = cards_of(of_school, people_in(of_school), sheet)
             if card_set.anonymous and len(cards) < CardSet.MIN_DRAWN:
@@ -259,7 +267,12 @@ def write_zip(
         names_of_small = [str(school) for school in too_small]
         role = card_set.administration.role
         messages += [
-            _people_left_out(left_out),
+            ngettext(
+                "%(count)s person has no card.",
+                "%(count)s people have no card.",
+                left_out,
+            )
+            % {"count": f"{left_out:,}"},
             schools_left_out(role, names_of_small, of_small),
         ]
     progress.message = " ".join(filter(None, messages))
@@ -267,24 +280,6 @@ def write_zip(
     if not made:
         raise JobRefused(progress.message)
     return made
-
-
-def _people_left_out(people: int) -> str:
-    return ngettext(
-        "%(count)s person has no card.", "%(count)s people have no card.", people
-    ) % {"count": f"{people:,}"}
-
-
-def _cards_of_school(card_set: CardSet, school: School) -> CardSet:
-    """Return the part of a set that is of one school; it is never stored."""
-    return CardSet(
-        administration=card_set.administration,
-        school=school,
-        language=card_set.language,
-        anonymous=card_set.anonymous,
-        with_ids=card_set.with_ids,
-        unfinished=card_set.unfinished,
-    )
 
 
 def _path_in_zip(card_set: CardSet, school: School) -> str:

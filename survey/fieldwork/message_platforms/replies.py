@@ -25,6 +25,9 @@ def reply_about(
     The same fields whether to send or not: why not is nobody's business.
     """
     now = time.time()
+    stored = fields.get(Field.CODE) if window.has_codes else None
+    code = decrypt_code(respondent_id, stored) if stored else ""
+    # In the fragment, which browsers send to no server.
     content: Content = {
         "send": window.opens_at <= now < window.closes_at
         and Field.FINISHED not in fields
@@ -33,7 +36,7 @@ def reply_about(
         # Begun days: 1 on the last day, 0 once it has closed.
         "days_left": max(0, math.ceil((window.closes_at - now) / DAY)),
         "school": fields[Field.SCHOOL].decode(),
-        "link": _link(respondent_id, fields, window),
+        "link": f"{settings.PUBLIC_ADDRESS}/{'#' if code else ''}{code}",
     }
     if window.has_names:
         content["name"] = fields.get(Field.NAME, b"").decode()
@@ -45,10 +48,3 @@ def is_readable_by(platform: Platform, fields: Mapping[bytes, bytes]) -> bool:
     return platform.district_id is None or fields[Field.DISTRICT] == b"%d" % (
         platform.district_id
     )
-
-
-def _link(respondent_id: int, fields: Mapping[bytes, bytes], window: Window) -> str:
-    stored = fields.get(Field.CODE) if window.has_codes else None
-    code = decrypt_code(respondent_id, stored) if stored else ""
-    # In the fragment, which browsers send to no server.
-    return f"{settings.PUBLIC_ADDRESS}/{'#' if code else ''}{code}"

@@ -25,6 +25,7 @@ from survey.fieldwork.open_codes.limits import (
 from survey.models import OpenCode
 from survey.people.access_codes import digests
 from survey.taking.login import LoginRefused, read_code
+from survey.taking.places import PlaceOnPage, place_of_school
 
 SECONDS_IN_MEMORY = 2
 SECONDS_IN_CACHE = 5
@@ -45,6 +46,7 @@ COLUMNS = (
     "administration__opens_at",
     "administration__closes_at",
     "students",
+    "school_id",
 )
 
 
@@ -66,6 +68,7 @@ class KnownCode:
     # Starts.
     most_per_hour: int
     most_per_address: int
+    place: PlaceOnPage
 
     def check_open(self, now: datetime) -> None:
         """Raise LoginRefused where nobody can begin with it now."""
@@ -83,9 +86,9 @@ _in_memory: OrderedDict[str, tuple[float, KnownCode]] = OrderedDict()
 
 
 def find_open_code(typed: str) -> tuple[KnownCode, Sequence[bytes]]:
-    """Return a code and its digests: from memory, by 1 cache read, or 1 statement.
+    """Return a code and its digests: from memory, by 1 cache read, or 2 statements.
 
-    A code that the replica lacks costs a second statement, on the primary. Codes
+    A code that the replica lacks costs one statement more, on the primary. Codes
     that don't exist are not cached.
 
     Raises LoginRefused.
@@ -108,9 +111,10 @@ def find_open_code(typed: str) -> tuple[KnownCode, Sequence[bytes]]:
 def _from_cache(key: str) -> KnownCode | None:
     stored = cache.get(key)
     try:
-        return KnownCode(**stored) if stored else None
-    # Of another release.
-    except TypeError:
+        place = PlaceOnPage(**stored["place"])
+        return KnownCode(**{**stored, "place": place})
+    # There is none, or it is of another release.
+    except (TypeError, KeyError):
         return None
 
 
@@ -126,7 +130,7 @@ def _read(candidates: Sequence[bytes]) -> KnownCode | None:
 
 
 def read_open_code(alias: str, candidates: Sequence[bytes]) -> KnownCode | None:
-    """Read a code from a database. 1 statement."""
+    """Read a code from a database. 2 statements, or 1 if it has none."""
     rows = OpenCode.objects.using(alias).filter(code_digest__in=candidates)
     rows = rows.annotate(students=students_of_school())
     row = rows.values_list(*COLUMNS).first()
@@ -134,7 +138,7 @@ def read_open_code(alias: str, candidates: Sequence[bytes]) -> KnownCode | None:
         return None
     pk, administration, digest, role, school, language = row[:6]
     limit, hourly_limit, revoked_at, opens_at, closes_at, first, last = row[6:13]
-    students = row[13]
+    students, school_id = row[13:]
     return KnownCode(
         id=pk,
         administration_id=administration,
@@ -148,6 +152,7 @@ def read_open_code(alias: str, candidates: Sequence[bytes]) -> KnownCode | None:
         closes_at=min(last, closes_at or last).timestamp(),
         most_per_hour=hourly_limit or most_per_hour(students),
         most_per_address=most_per_address(students),
+        place=place_of_school(school_id),
     )
 
 

@@ -32,6 +32,10 @@ def new_form(code: KnownCode, device: str, turn: str) -> str:
     return Signer(salt=SALT).sign(f"{code.id}.{device}.{turn}.{number}")
 
 
+def number_of(form: str) -> str:
+    return form.partition(":")[0].rpartition(".")[2]
+
+
 def key_of(code: KnownCode, device: str, turn: str) -> str:
     """Return from what a respondent is derived: equal keys make one."""
     return f"{code.id}.{device}.{turn}"

@@ -95,7 +95,14 @@ def begin(
     values: list[Parameter] = [language, digest, version, at, *candidates]
     values += [at] * 4
     if code.is_limited:
-        respondent_id = _insert_with_seat(code, candidates, digest, values, at)
+        lock = "FOR UPDATE SKIP LOCKED" if connection.vendor == "postgresql" else ""
+        # The respondent comes first: a start that finds no seat has locked none.
+        with transaction.atomic(), connection.cursor() as cursor:
+            respondent_id = _insert(candidates, digest, values)
+            if respondent_id is not None:
+                cursor.execute(CLAIM.format(lock=lock), [respondent_id, at, code.id])
+                if not cursor.rowcount:
+                    raise LoginRefused("start_code_full")
     else:
         respondent_id = _insert(candidates, digest, values)
     started_at, issue = now, 1
@@ -179,24 +186,6 @@ def _insert(
                 transaction.set_rollback(True)
                 return None
     return row and row[0]
-
-
-def _insert_with_seat(
-    code: KnownCode,
-    candidates: Sequence[bytes],
-    digest: bytes,
-    values: Sequence[Parameter],
-    at: Parameter,
-) -> int | None:
-    lock = "FOR UPDATE SKIP LOCKED" if connection.vendor == "postgresql" else ""
-    # The respondent comes first: a start that finds no seat has locked none.
-    with transaction.atomic(), connection.cursor() as cursor:
-        respondent_id = _insert(candidates, digest, values)
-        if respondent_id is not None:
-            cursor.execute(CLAIM.format(lock=lock), [respondent_id, at, code.id])
-            if not cursor.rowcount:
-                raise LoginRefused("start_code_full")
-    return respondent_id
 
 
 def _find_begun(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import wraps
+from http import HTTPStatus
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -11,7 +13,11 @@ from django.middleware.csrf import rotate_token
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
-from django.views.decorators.csrf import ensure_csrf_cookie
+from django.views.decorators.csrf import (
+    csrf_exempt,
+    csrf_protect,
+    ensure_csrf_cookie,
+)
 from django.views.decorators.http import require_http_methods
 
 from accounts.audit import address_of
@@ -40,7 +46,7 @@ from survey.taking.language_names import (
 from survey.taking.login import LoginRefused
 from survey.taking.login_session import begin_session, set_login_cookies
 from survey.taking.published import published_survey
-from survey.taking.session import current_session
+from survey.taking.session import current_session, has_just_begun
 from survey.taking.unavailable import retry_once
 from survey.taking.wrong_codes import count_wrong_code
 
@@ -78,6 +84,7 @@ def open_start(request: HttpRequest) -> HttpResponse:
     return _offer(request, code)
 
 
+@csrf_exempt
 @_public
 def open_begin(request: HttpRequest) -> HttpResponse:
     """Create a respondent, and start a session as after a login.
@@ -86,6 +93,16 @@ def open_begin(request: HttpRequest) -> HttpResponse:
     """
     if request.method != "POST":
         return redirect("open_start")
+    response = _begin(request)
+    if response.status_code == HTTPStatus.FORBIDDEN:
+        number = start_forms.number_of(request.POST.get("form", ""))
+        if has_just_begun(request, number):
+            return redirect("open_begun")
+    return response
+
+
+@csrf_protect
+def _begin(request: HttpRequest) -> HttpResponse:
     typed = request.POST.get("code", "")
     code, candidates = find_open_code(typed)
     device_id = devices.read_device_id(request.COOKIES)
@@ -110,6 +127,7 @@ def open_begin(request: HttpRequest) -> HttpResponse:
         login,
         open_code=normalise(typed) or "",
         personal_code=personal_code_for(key),
+        start_number=start_forms.number_of(form),
     )
     response = redirect("open_begun")
     set_login_cookies(response, request, login, session, device_id)
@@ -122,10 +140,13 @@ def open_begun(request: HttpRequest) -> HttpResponse:
     session = current_session(request)
     if session is None or not session.personal_code:
         return redirect("open_start" if session is None else "survey_display")
-    context = {
+    context: dict[str, object] = {
         "personal_code": format_code(session.personal_code),
         "tag": session.tag,
     }
+    # Unless the code was revoked meanwhile.
+    with suppress(LoginRefused):
+        context["place"] = find_open_code(session.open_code)[0].place
     return _render(request, session.language, Role.PARENT, context)
 
 
@@ -145,7 +166,9 @@ def open_decline(request: HttpRequest) -> HttpResponse:
             raise
         return _offer(request, code, error=refused)
     language = _survey_language(request, code)
-    return _render(request, language, code.role, {"declined": True})
+    return _render(
+        request, language, code.role, {"declined": True, "place": code.place}
+    )
 
 
 def _ask_for_code(
@@ -179,6 +202,7 @@ def _offer(
     published = published_survey(code.digest)
     context = {
         "school": code.school,
+        "place": code.place,
         "survey": published.title_in(language),
         "languages": languages_of(published.definition),
         "code": request.POST.get("code", "")[:64],

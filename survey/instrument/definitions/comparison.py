@@ -134,8 +134,9 @@ def written(key: str, part: object) -> object:
     A rule of a group and one of its question are joined differently in a workbook that
     is written from a definition, but mean the same.
     """
-    is_rule = key in RULES and isinstance(part, str | int | float | list)
-    return as_text(part) if is_rule else part
+    if key in RULES and isinstance(part, str | int | float | list):
+        return as_text(part)
+    return part
 
 
 class DefinitionComparer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -45,25 +45,28 @@ def start_draft(
 
     Raises NameIsTaken.
     """
-    known = Survey.objects.filter(name=name, version=version, district=district)
-    if known.exists():
-        raise NameIsTaken(
-            _("There is a survey %(name)s, version %(version)s, already.")
-            % {"name": name, "version": version}
-        )
     set_setting(book, field="name", text=name)
     set_setting(book, field="version", text=version)
     if title and title != title_of(book):
         set_setting(book, field="title", text=title, language=languages_of(book)[0])
-    survey = Survey.objects.create(
-        district=district,
-        name=name,
-        version=version,
-        title={language.code: title for language in languages_of(book)[:1]},
-        languages=[language.as_json() for language in languages_of(book)],
-        corrects=corrects,
-        uploaded_by=by,
-    )
+    try:
+        with transaction.atomic():
+            survey = Survey.objects.create(
+                district=district,
+                name=name,
+                version=version,
+                title={language.code: title for language in languages_of(book)[:1]},
+                languages=[language.as_json() for language in languages_of(book)],
+                corrects=corrects,
+                uploaded_by=by,
+                # Its rows are what counts from the start, and no upload replaces it.
+                last_change=1,
+            )
+    except IntegrityError:
+        raise NameIsTaken(
+            _("There is a survey %(name)s, version %(version)s, already.")
+            % {"name": name, "version": version}
+        ) from None
     create_sheets(survey, book)
     # The pages that read items and pages of a draft see them at once.
     refresh_rows(survey, must_work=False)
@@ -149,13 +152,22 @@ def problems_in_words(reading: DraftReading) -> str:
 def publish_draft(
     *,
     survey: Survey,
+    seen: str = "",
     by: User | str = "publish_survey",
     request: HttpRequest | None = None,
 ) -> PublishedSurvey:
-    """Publish a draft as its rows are now. Raises NotPublishable."""
+    """Publish a draft as its rows are now. Raises NotPublishable.
+
+    `seen` is the number of the last change that was shown: what somebody else has
+    changed since is not published unseen.
+    """
     survey = Survey.objects.defer("source").select_for_update().get(pk=survey.pk)
-    # A workbook may differ from the bank, and was stored without a comparison.
-    is_marked = survey.bank_uses.exists()
-    if survey.published_at is None and (is_stale(survey) or is_marked):
-        refresh_rows(survey)
+    if survey.published_at is None:
+        if seen and seen != str(survey.last_change):
+            raise NotPublishable(
+                _("The draft was changed while this page was open. Check it again.")
+            )
+        # A workbook may differ from the bank, and was stored without a comparison.
+        if is_stale(survey) or survey.bank_uses.exists():
+            refresh_rows(survey)
     return publish_survey(survey=survey, by=by, request=request)

@@ -31,7 +31,13 @@ from survey.instrument.definitions.schema import (
     Texts,
 )
 from survey.instrument.drafts.names import free_name
-from survey.instrument.drafts.workbook import FIRST_ROW, DraftBook, Row, Sheet
+from survey.instrument.drafts.workbook import (
+    FIRST_ROW,
+    DraftBook,
+    Row,
+    Sheet,
+    first_key,
+)
 from survey.instrument.xlsform.items import (
     OTHER,
     OTHER_VALUE,
@@ -157,7 +163,10 @@ def _sheet(
         name,
         [*numbers],
         [
-            Row(f"r{place}", {numbers[key]: text for key, text in row.items() if text})
+            Row(
+                first_key(name, place),
+                {numbers[key]: text for key, text in row.items() if text},
+            )
             for place, row in enumerate(rows, FIRST_ROW)
         ],
     )

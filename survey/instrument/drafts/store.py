@@ -34,6 +34,7 @@ from survey.instrument.drafts.workbook import (
     Row,
     Sheet,
     cleaned,
+    first_key,
     inverse,
 )
 from survey.instrument.xlsform.columns import (
@@ -135,7 +136,10 @@ def _sheet_of(sheet: SurveySheet) -> Sheet:
     numbers = range(FIRST_ROW, max(sheet.rows, default=1) + 1)
     # The same keys each time the workbook is read: a page that shows the rows before
     # they are stored names them by these.
-    rows = [Row(f"r{number}", dict(sheet.rows.get(number, {}))) for number in numbers]
+    rows = [
+        Row(first_key(sheet.name, number), dict(sheet.rows.get(number, {})))
+        for number in numbers
+    ]
     return Sheet(sheet.name, columns, rows)
 
 

@@ -262,6 +262,12 @@ def new_key() -> str:
     return secrets.token_hex(6)
 
 
+def first_key(sheet: str, number: int) -> str:
+    """Return the key of a row of a workbook; those of sheets differ."""
+    prefix = "r" if sheet == "survey" else sheet[:1]
+    return f"{prefix}{number}"
+
+
 def cleaned(text: str) -> str:
     """Return a text as a cell of a workbook holds it. Raises LimitReached."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")

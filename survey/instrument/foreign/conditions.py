@@ -271,11 +271,12 @@ class Translator:
                     % {"name": variable.name, "value": value}
                 )
             return f"{name} {operator} {quote(variable.values.get(value, value))}"
-        if variable.kind == "one" and is_number:
-            # Only where options are numbers there and here.
-            if all(k == v and NUMBER.fullmatch(k) for k, v in variable.values.items()):
-                return f"{name} {operator} {value}"
-        if variable.kind == "number" and is_number:
+        # Options are compared as numbers only where they are, there and here.
+        is_numeric = variable.kind == "number" or (
+            variable.kind == "one"
+            and all(k == v and NUMBER.fullmatch(k) for k, v in variable.values.items())
+        )
+        if is_numeric and is_number:
             return f"{name} {operator} {value}"
         if variable.kind == "date" and DATE.fullmatch(value):
             return f"{name} {operator} date('{value}')"
@@ -294,9 +295,9 @@ class Translator:
         if not nodes or any(node[0] not in ("text", "number") for node in nodes):
             raise not_here(operator)
         name, values = f"${{{variable.name}}}", [node[1] for node in nodes]
-        is_text = operator in ("contains", "notcontains") and variable.kind == "text"
-        if is_text and len(values) == 1 and values[0]:
-            raise Untranslatable(_("upper and lower case would differ"))
+        # In one text, `contains` looks for a part of it, in any case.
+        if variable.kind != "many" and operator not in ("anyof", "noneof"):
+            raise not_here(f"{variable.name} {operator} {', '.join(values)}")
         parts = []
         for value in values:
             known = variable.values.get(value)

@@ -9,24 +9,22 @@ from django.utils.translation import gettext as _
 
 from survey.instrument.foreign.conditions import (
     NUMBER,
-    Grammar,
-    Node,
-    Parser,
-    Translator,
-    Untranslatable,
     Variable,
     both,
     not_here,
     quote,
 )
-from survey.instrument.foreign.converted import Converted, Outcome
-from survey.instrument.foreign.names import option_value
+from survey.instrument.foreign.converted import Converted
+from survey.instrument.foreign.limesurvey_expressions import ExpressionManager
+from survey.instrument.foreign.names import option_value, set_of_words
 from survey.instrument.foreign.sheets import (
     PIPE_CLOSE,
     PIPE_OPEN,
+    UNANSWERED,
     Options,
     Question,
     SheetWriter,
+    outcome_of,
 )
 from survey.instrument.foreign.texts import Texts, shown_text
 
@@ -128,16 +126,35 @@ MANY = frozenset("MP")
 FIELDS = frozenset("KQ")
 CELLS = frozenset(":;")
 KNOWN = SINGLE | GRIDS | MANY | FIELDS | CELLS | frozenset("NSTUDX*")
+OPEN = frozenset("NSTUD")
 # What these attributes say is taken over, or is said in the line of the question.
-READ = frozenset(
-    "hidden other_replace_text random_order answer_order min_answers max_answers"
-    " min_num_value_n max_num_value_n num_value_int_only maximum_chars array_filter"
-    " array_filter_exclude em_validation_q em_validation_q_tip equation numbers_only"
-    " multiflexible_min multiflexible_max multiflexible_step multiflexible_checkbox"
-    " dualscale_headerA dualscale_headerB slider_layout slider_min slider_max"
-    " slider_accuracy relevance prefix suffix exclude_all_others save_as_default"
-    " date_format date_min date_max display_columns use_dropdown input_boxes".split()
+READ = set_of_words(
+    "hidden em_validation_q em_validation_q_tip equation numbers_only relevance"
+    " save_as_default display_columns use_dropdown input_boxes"
 )
+# By types for which they are; # stands for fields of numbers only.
+READ_FOR = {
+    "other_replace_text": "L!MP",
+    "random_order": "L!OMPFHABCE1",
+    "answer_order": "L!OMP",
+    "min_answers": "MP",
+    "max_answers": "MP",
+    "min_num_value_n": "NK#",
+    "max_num_value_n": "NK#",
+    "num_value_int_only": "NK#",
+    "maximum_chars": "STU",
+    "array_filter": "MPFHABCE1KQ:;",
+    "array_filter_exclude": "MPFHABCE1KQ:;",
+    "multiflexible_checkbox": ":",
+    "multiflexible_min": ":",
+    "multiflexible_max": ":",
+    "dualscale_headerA": "1",
+    "dualscale_headerB": "1",
+    "slider_layout": "K",
+    "slider_min": "K",
+    "slider_max": "K",
+    "date_format": "D",
+}
 # Looks, statistics, and what is without effect where another attribute is unset.
 LOOKS = re.compile(
     "public_statistics|statistics_.*|scale_export|page_break|hide_tip|cssclass"
@@ -151,128 +168,19 @@ LOOKS = re.compile(
     "|max_filesize|allowed_filetypes|question_theme_name|theme.*"
 )
 IDLE = frozenset(["", "0", "N", "none", "normal", "default", "inherit"])
-UNUSUAL = (
-    "array_filter_style other_numbers_only other_comment_mandatory alphasort placeholder"
-).split()
+UNUSUAL = set_of_words(
+    "array_filter_style other_numbers_only other_comment_mandatory alphasort"
+    " placeholder"
+)
 
 
-class ExpressionManager(Translator):
-    """Translate LimeSurvey's expressions."""
+Limits = tuple[tuple[str, str], ...]
+LIMITS: Limits = (("min_num_value_n", ">="), ("max_num_value_n", "<="))
+SLIDER: Limits = (("slider_min", ">="), ("slider_max", "<="))
 
-    checked = frozenset(["Y"])
-    unchecked = frozenset(["", "N"])
-    grammar = Grammar(
-        re.compile(
-            r"""(?P<space>\s+)|(?P<text>'[^'\\]*'|"[^"\\]*")
-            |(?P<variable>\d+X\d+X\d+\w*(?:\#\d)?(?:\.\w+)*)
-            |(?P<number>\d+(?:\.\d+)?)|(?P<name>[A-Za-z]\w*(?:\.\w+)*)
-            |(?P<operator>==|!=|<=|>=|&&|\|\||[=<>!()+\-*/,])""",
-            re.VERBOSE,
-        ),
-        {
-            **{"&&": "and", "||": "or", "!": "not", "==": "=", "=": "assignment"},
-            **{"and": "and", "or": "or", "eq": "=", "ne": "!=", "lt": "<"},
-            **{"le": "<=", "gt": ">", "ge": ">="},
-        },
-    )
 
-    def __init__(self) -> None:
-        self.variables: dict[str, Variable] = {}
-        # Names of rows that are not always asked.
-        self.conditional: set[str] = set()
-        self.this = ""
-
-    def condition(self, source: str) -> str:
-        node = Parser(self.grammar, source).parse()
-        # Without NAOK the whole condition is false where an answer is not asked.
-        for name in sorted(set(self.plain_names(node))):
-            variable = self.variable(name)
-            if variable.name in self.conditional and not self.needs(node, name):
-                raise Untranslatable(
-                    _("it is always false while %(name)s is not asked")
-                    % {"name": variable.name}
-                )
-        return self.truth(node)
-
-    def plain_names(self, node: Node) -> list[str]:
-        if node[0] == "variable":
-            return [] if ".NAOK" in node[1] or node[1] == "this" else [node[1]]
-        parts = node[2] if node[0] == "call" else node[1:]
-        return [
-            name
-            for part in parts
-            if isinstance(part, tuple)
-            for name in self.plain_names(part)
-        ]
-
-    def needs(self, node: Node, name: str) -> bool:
-        """Return whether a condition is false where this answer is blank."""
-        if node[0] == "and":
-            return any(self.needs(part, name) for part in node[1:])
-        if node[0] == "or":
-            return all(self.needs(part, name) for part in node[1:])
-        if node[0] == "not":
-            inner = node[1]
-            return (
-                inner[0] == "call"
-                and inner[1] == "is_empty"
-                and inner[2] == [("variable", name)]
-            )
-        if node[0] in ("=", ">", ">=", "<", "<=", "!="):
-            literal = next((part for part in node[1:] if part[0] != "variable"), None)
-            if ("variable", name) not in node[1:] or literal is None:
-                return False
-            if node[0] in ("<", "<=") and literal[1] == "0":
-                return False
-            return (node[0] == "!=") == (literal[1] == "")
-        return False
-
-    def variable(self, text: str) -> Variable:
-        name, _dot, suffix = text.partition(".")
-        if suffix not in ("", "NAOK", "code", "code.NAOK", "NAOK.code"):
-            raise not_here(text)
-        if name == "this" and self.this:
-            name = self.this
-        if name not in self.variables:
-            raise Untranslatable(
-                _("there is no question %(name)s") % {"name": name[:60]}
-            )
-        return self.variables[name]
-
-    def call(self, name: str, arguments: list[Node]) -> str:
-        if name == "is_empty" and len(arguments) == 1:
-            return self.is_blank(arguments[0])
-        if name == "is_numeric" and len(arguments) == 1 and self.this:
-            return f"regex({self.number(arguments[0])}, '-?[0-9]+(\\.[0-9]+)?')"
-        raise not_here(f"{name}()")
-
-    def number(self, node: Node) -> str:
-        variable = self.variable(node[1])
-        if variable.kind == "flag":
-            raise not_here(variable.name)
-        return f"${{{variable.name}}}"
-
-    def comparison(self, operator: str, left: Node, right: Node) -> str:
-        if left[0] == "call" and right[0] == "number" and NUMBER.fullmatch(right[1]):
-            return f"{self.counted(left[1], left[2])} {operator} {right[1]}"
-        written = super().comparison(operator, left, right)
-        zero = ("number", "0"), ("text", "0")
-        # LimeSurvey takes blank as less than 0.
-        if operator in ("<", "<=") and right in zero and left[0] == "variable":
-            return f"{self.is_blank(left)} or {written}"
-        return written
-
-    def counted(self, name: str, arguments: list[Node]) -> str:
-        if name == "strlen" and len(arguments) == 1:
-            return f"string-length({self.number(arguments[0])})"
-        if name != "count" or not arguments:
-            raise not_here(f"{name}()")
-        parts = []
-        for node in arguments:
-            if node[0] != "variable":
-                raise not_here(f"{name}()")
-            parts.append(f"if({self.is_blank(node, blank=False)}, 1, 0)")
-        return f"({' + '.join(parts)})"
+# A subquestion, the end of its code, its type, its label and other cells.
+GridRow = tuple[Subquestion, str, str, Texts, dict[str, str]]
 
 
 class LimeConverter:
@@ -416,7 +324,7 @@ class LimeConverter:
 
     def piped(self, texts: Texts, changes: list[str] | None = None) -> Texts:
         """Quote answers as `${name}`; what cannot be quoted stays as written."""
-        kept: list[str] = []
+        literal: list[str] = []
 
         def quoted_answer(match: re.Match[str]) -> str:
             name = match["name"].removeprefix("INSERTANS:")
@@ -426,7 +334,7 @@ class LimeConverter:
             is_plain = suffix in ("", "NAOK", "shown", "value")
             if variable and is_plain and variable.kind in ("text", "number"):
                 return f"{PIPE_OPEN}{variable.name}{PIPE_CLOSE}"
-            kept.append(match[0])
+            literal.append(match[0])
             return match[0]
 
         pattern = re.compile(r"\{(?P<name>[^\s{}][^{}]*)\}")
@@ -434,8 +342,8 @@ class LimeConverter:
             language: pattern.sub(quoted_answer, text) if "{" in text else text
             for language, text in texts.items()
         }
-        if kept and changes is not None:
-            names = ", ".join(dict.fromkeys(kept))[:200]
+        if literal and changes is not None:
+            names = ", ".join(dict.fromkeys(literal))[:200]
             reason = _("computed texts are shown as written: %(names)s")
             changes.append(reason % {"names": names})
         return result
@@ -577,36 +485,53 @@ class LimeConverter:
         left = []
         for name in sorted(element.attributes):
             value = element.attribute(name)
-            if value in IDLE or name in READ:
+            if value in IDLE or self.is_read(element, name):
                 continue
-            if LOOKS.fullmatch(name) and name not in UNUSUAL:
+            if LOOKS.fullmatch(name) and name not in UNUSUAL and name not in READ_FOR:
                 self.looks[name] = self.looks.get(name, 0) + 1
             else:
-                left.append(f"{name}={value[:40]}")
-        for name in ("prefix", "suffix", "exclude_all_others", "date_min", "date_max"):
-            if (value := element.attribute(name)) not in IDLE:
                 left.append(f"{name}={value[:40]}")
         if left:
             reason = _("not taken over: %(names)s") % {"names": "; ".join(left)}
             question.changes.append(reason)
-        source = element.attribute("em_validation_q")
-        if source and element.type not in "X*":
-            self.manager.this = element.code
-            written = self.rule(question.place, source, _("validation"))
-            self.manager.this = ""
-            if element.type in SINGLE or element.type in MANY | frozenset("NSTUD"):
-                cells["constraint"] = written
-                question.message = element.attributes.get("em_validation_q_tip", {})
-            elif written:
-                reason = _("a rule about several questions")
-                self.note(question.place, source, "refused", reason, "rule")
+        if source := element.attribute("em_validation_q"):
+            self.validation(element, question, source)
         if element.pattern:
             self.pattern(element, question)
+
+    def is_read(self, element: Element, name: str) -> bool:
+        """Return whether an attribute is taken over, or reported elsewhere."""
+        is_number = element.attribute("numbers_only") == "1"
+        kinds = READ_FOR.get(name, "")
+        return name in READ or element.type in kinds or ("#" in kinds and is_number)
+
+    def validation(self, element: Element, question: Question, source: str) -> None:
+        tip = element.attribute("em_validation_q_tip")
+        shown = f"{source} ({tip})" if tip else source
+        if element.type not in SINGLE | MANY | OPEN:
+            reason = _("a rule about several questions")
+            self.note(question.place, shown[:400], "refused", reason, "rule")
+            return
+        self.manager.this = element.code
+        written = self.out.rule(
+            question.place,
+            shown,
+            lambda: self.manager.condition(source),
+            _("validation"),
+        )
+        self.manager.this = ""
+        question.cells["constraint"] = written
+        question.message = {
+            language or self.survey.languages[0]: text
+            for language, text in element.attributes.get(
+                "em_validation_q_tip", {}
+            ).items()
+        }
 
     def pattern(self, element: Element, question: Question) -> None:
         def translate() -> str:
             match = re.fullmatch(r"/\^(.*)\$/", element.pattern.strip(), re.DOTALL)
-            if not match or element.type not in "NST":
+            if not match or "|" in match[1] or element.type not in "NST":
                 raise not_here(element.pattern)
             return f"regex(., {quote(match[1])})"
 
@@ -662,6 +587,8 @@ class LimeConverter:
             if is_many and (number := element.attribute(name)) not in IDLE:
                 if NUMBER.fullmatch(number):
                     self.limit(question, f"count-selected(.) {operator} {number}")
+                    if name == "min_answers" and element.mandatory != "Y":
+                        question.changes.append(_(UNANSWERED))
                 else:
                     reason = _("its number is computed")
                     self.note(
@@ -704,10 +631,10 @@ class LimeConverter:
         words |= {"de": "Kommentar", "pt": "Comentário", "ar": "تعليق"}
         name = self.out.names.name_for(f"{question.name}_{suffix}")
         relevant = rule or question.cells.get("relevant", "")
-        own = self.out.our_words(words)
+        translated = self.out.our_words(words)
         texts = {
             language: f"{(label or {}).get(language, '')} – {text}".removeprefix(" – ")
-            for language, text in own.items()
+            for language, text in translated.items()
         }
         self.out.ask(
             Question(
@@ -775,10 +702,10 @@ class LimeConverter:
         self,
         element: Element,
         question: Question,
-        rows: list[tuple[Subquestion, str, str, Texts, dict[str, str]]],
+        rows: list[GridRow],
         appearance: str,
     ) -> None:
-        """Write a group with a row for each (subquestion, suffix, type, label, cells)."""
+        """Write a group; a row has its subquestion, suffix, type, label and cells."""
         relevant = question.cells.pop("relevant", "")
         required = question.cells.get("required", "")
         before = self.out.questions
@@ -790,7 +717,7 @@ class LimeConverter:
         for row, suffix, type_, label, cells in rows:
             if row.code not in rules:
                 rules[row.code] = self.row_rule(element, question, row)
-            own = {"relevant": rules[row.code], "required": required, **cells}
+            row_cells = {"relevant": rules[row.code], "required": required, **cells}
             name = self.names[element.id, suffix]
             self.out.ask(
                 Question(
@@ -798,13 +725,13 @@ class LimeConverter:
                     name,
                     type_,
                     self.piped(label),
-                    cells=own,
+                    cells=row_cells,
                     is_part=True,
                     shown=shown_text(label) or suffix,
                 )
             )
         self.out.end()
-        outcome: Outcome = "changed" if question.changes else "taken"
+        outcome = outcome_of(question.changes)
         if self.out.questions == before:
             outcome = "refused"
             question.changes.append(_("it has no rows"))
@@ -821,7 +748,7 @@ class LimeConverter:
             if options is None:
                 self.refuse(question, _("its options are not taken over"))
                 return
-            rows = []
+            rows: list[GridRow] = []
             for row in element.rows():
                 suffix = f"{row.code}_{scale}" if element.type == "1" else row.code
                 rows.append((row, suffix, f"select_one {options.name}", row.texts, {}))
@@ -858,20 +785,16 @@ class LimeConverter:
                 self.refuse(question, _("its options are not taken over"))
                 return
             type_ = f"select_multiple {options.name}"
-            rows = [(row, row.code, type_, row.texts, {}) for row in element.rows()]
+            rows: list[GridRow] = [
+                (row, row.code, type_, row.texts, {}) for row in element.rows()
+            ]
             self.write_rows(element, question, rows, "table-list")
             return
         cells: dict[str, str] = {}
         type_ = "decimal" if element.type == ":" else "text"
         if element.type == ":":
-            low = element.attribute("multiflexible_min")
-            high = element.attribute("multiflexible_max")
-            limits = [
-                f". {operator} {number}"
-                for operator, number in ((">=", low), ("<=", high))
-                if NUMBER.fullmatch(number)
-            ]
-            cells = {"constraint": both(*limits)}
+            names = ("multiflexible_min", ">="), ("multiflexible_max", "<=")
+            cells = {"constraint": self.number_limits(element, names)}
         question.changes.append(_("the cells of a table are asked one below another"))
         cell_rows = []
         for row in element.rows():
@@ -889,7 +812,12 @@ class LimeConverter:
     def write_fields(self, element: Element, question: Question) -> None:
         is_number = element.type == "K" or element.attribute("numbers_only") == "1"
         type_ = self.number_type(element) if is_number else "text"
-        cells = {"constraint": self.number_limits(element) if is_number else ""}
+        is_slider = element.attribute("slider_layout") == "1" and element.type == "K"
+        limits = self.number_limits(element) if is_number else ""
+        if is_slider:
+            limits = both(limits, self.number_limits(element, SLIDER))
+            question.changes.append(_("sliders are number fields"))
+        cells = {"constraint": limits}
         if element.type == "K":
             sums = [
                 f"{name}={value}"
@@ -899,7 +827,7 @@ class LimeConverter:
             if sums:
                 reason = _("a rule about several questions")
                 self.note(question.place, "; ".join(sums), "refused", reason, "rule")
-        rows = [
+        rows: list[GridRow] = [
             (
                 row,
                 row.code,
@@ -909,22 +837,19 @@ class LimeConverter:
             )
             for row in element.rows()
         ]
-        if element.attribute("slider_layout") == "1":
-            question.changes.append(_("sliders are number fields"))
         self.write_rows(element, question, rows, "")
 
     def number_type(self, element: Element) -> str:
         whole = element.attribute("num_value_int_only") == "1"
         return "integer" if whole else "decimal"
 
-    def number_limits(self, element: Element) -> str:
+    def number_limits(self, element: Element, names: Limits = LIMITS) -> str:
         limits = []
-        names = (("min_num_value_n", ">="), ("max_num_value_n", "<="))
         for name, operator in names:
             number = element.attribute(name)
             if NUMBER.fullmatch(number):
                 limits.append(f". {operator} {number}")
-            elif number:
+            elif number not in IDLE:
                 written = self.computed_limit(element, name, number)
                 limits += [f". {operator} {written}"] if written else []
         return both(*limits)
@@ -995,13 +920,13 @@ class LimeConverter:
         for what, name in self.survey.rest:
             self.out.refuse_setting(name, what)
         idle = {"", "N", "0", "I", "inherit", "none"}
-        kept = [
+        unusual = [
             f"{name}={value[:60]}"
             for name, value in self.survey.settings.items()
             if value.strip() not in idle
         ]
-        if kept:
-            self.out.refuse_setting("", "; ".join(kept))
+        if unusual:
+            self.out.refuse_setting("", "; ".join(unusual))
         if self.looks:
             names = ", ".join(sorted(self.looks))
             reason = _("looks and statistics are not taken over")

@@ -126,7 +126,8 @@ def read_survey(text: str) -> LimeSurvey:
     if kind != "Survey":
         raise UnreadableQuestionnaire(
             _(
-                "This file of LimeSurvey has no survey: export the survey structure (.lss)."
+                "This file of LimeSurvey has no survey: export the survey structure"
+                " (.lss)."
             )
         )
     settings = dict(tables["surveys"][0]) if tables["surveys"] else {}

@@ -16,15 +16,16 @@ from survey.instrument.foreign.limesurvey import (
     Section,
     Subquestion,
 )
+from survey.instrument.foreign.names import set_of_words
 
 Row = dict[str, str]
 MOST_ROWS = 100_000
 LONGEST_CELL = 1_000_000
 # Columns that are no attribute of a question.
-COLUMNS = frozenset(
-    "id related_id class type/scale type name relevance text help language validation"
-    " mandatory other default same_default same_script encrypted assessment_value"
-    " random_group".split()
+COLUMNS = set_of_words(
+    "id related_id class type/scale type name relevance text help language "
+    "validation mandatory other default same_default same_script encrypted "
+    "assessment_value random_group"
 )
 TEXTS = {
     "surveyls_title": "title",

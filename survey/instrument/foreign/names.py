@@ -10,6 +10,11 @@ LONGEST = 60
 LONGEST_VALUE = 60
 
 
+def set_of_words(text: str) -> frozenset[str]:
+    """Return the words of a text as a set."""
+    return frozenset(text.split())
+
+
 class Names:
     """Gives each code of the original a name that no other has."""
 

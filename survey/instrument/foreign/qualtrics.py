@@ -23,13 +23,15 @@ from survey.instrument.foreign.converted import (
     Part,
     UnreadableQuestionnaire,
 )
-from survey.instrument.foreign.names import option_value
+from survey.instrument.foreign.names import option_value, set_of_words
 from survey.instrument.foreign.sheets import (
     PIPE_CLOSE,
     PIPE_OPEN,
+    UNANSWERED,
     Options,
     Question,
     SheetWriter,
+    outcome_of,
 )
 from survey.instrument.foreign.texts import Texts, plain_text, shown_text
 
@@ -45,7 +47,7 @@ COMPARISONS = {
     "LessThan": "<",
     "LessThanOrEqual": "<=",
 }
-MANY = frozenset("MAVR MAHR MACOL MSB".split())
+MANY = set_of_words("MAVR MAHR MACOL MSB")
 DEEPEST_FLOW = 12
 EMAIL = r"regex(., '[^@ ]+@[^@ ]+\.[^@ ]+')"
 
@@ -102,7 +104,8 @@ class QualtricsLogic(Translator):
         return " or ".join(f"({written})" for _kind, written in sets)
 
     def set_of(self, group: Json) -> str:
-        written, joints = [], set()
+        written: list[str] = []
+        joints: set[str] = set()
         for _key, expression in ordered(group):
             if not isinstance(expression, dict):
                 continue
@@ -141,9 +144,9 @@ class QualtricsLogic(Translator):
             is_plain = NUMBER.fullmatch(value) and variable.kind in ("number", "text")
             if operator in COMPARISONS and is_plain:
                 return f"{name} {COMPARISONS[operator]} {value}"
-        if part == "SelectedChoicesCount" and variable.kind == "many":
-            if operator in COMPARISONS and NUMBER.fullmatch(value):
-                return f"count-selected({name}) {COMPARISONS[operator]} {value}"
+        is_count = part == "SelectedChoicesCount" and variable.kind == "many"
+        if is_count and operator in COMPARISONS and NUMBER.fullmatch(value):
+            return f"count-selected({name}) {COMPARISONS[operator]} {value}"
         raise not_here(described(data))
 
     def choice(self, variable: Variable, choice: str, *, chosen: bool) -> str:
@@ -229,7 +232,7 @@ class QualtricsConverter:
         return string(question.get("DataExportTag")) or key
 
     def register(self, key: str, question: Json) -> None:
-        kind, selector = question.get("QuestionType"), question.get("Selector")
+        kind, selector = (string(question.get(k)) for k in ("QuestionType", "Selector"))
         name = self.out.names.name_for(self.tag(key, question))
         self.names[key] = name
         if kind == "MC":
@@ -237,15 +240,17 @@ class QualtricsConverter:
             values = self.values_of(question, self.entries(question, "Choice"))
             self.logic.variables[key] = Variable(name, many, values=values)
         elif kind == "TE" and selector != "FORM":
-            number = self.content_type(question) == "ValidNumber"
-            self.logic.variables[key] = Variable(name, "number" if number else "text")
+            is_number = self.content_type(question) == "ValidNumber"
+            self.logic.variables[key] = Variable(
+                name, "number" if is_number else "text"
+            )
         elif kind == "Matrix" and selector != "TE":
             self.register_rows(key, question, name)
         elif kind == "SBS":
-            for number, column in mapping(question.get("AdditionalQuestions")).items():
+            for side, column in mapping(question.get("AdditionalQuestions")).items():
                 inner = self.side(question, mapping(column))
                 if inner.get("Answers"):
-                    self.register_rows(f"{key}#{number}", inner, f"{name}#{number}")
+                    self.register_rows(f"{key}#{side}", inner, f"{name}#{side}")
         elif kind in ("TE", "Slider", "CS"):
             for choice in self.entries(question, "Choice"):
                 row = self.out.names.name_for(f"{name}_{choice.id}")
@@ -286,8 +291,8 @@ class QualtricsConverter:
             item = mapping(items[key])
             texts = {self.first: string(item.get("Display"))}
             for language, words in translated.items():
-                other = mapping(mapping(words).get(f"{kind}s")).get(key)
-                if text := string(mapping(other).get("Display")):
+                display = mapping(mapping(words).get(f"{kind}s")).get(key)
+                if text := string(mapping(display).get("Display")):
                     texts[language] = text
             entries.append(Entry(key, texts, item))
         return entries
@@ -323,7 +328,7 @@ class QualtricsConverter:
         return self.piped(texts, changes)
 
     def piped(self, texts: Texts, changes: list[str] | None = None) -> Texts:
-        kept: list[str] = []
+        literal: list[str] = []
 
         def quoted_answer(match: re.Match[str]) -> str:
             locator = LOCATOR.fullmatch(match[1])
@@ -333,12 +338,12 @@ class QualtricsConverter:
             variable = self.logic.variables.get(key)
             if variable and variable.kind in ("text", "number"):
                 return f"{PIPE_OPEN}{variable.name}{PIPE_CLOSE}"
-            kept.append(match[0])
+            literal.append(match[0])
             return match[0]
 
         result = {key: PIPE.sub(quoted_answer, text) for key, text in texts.items()}
-        if kept and changes is not None:
-            names = ", ".join(dict.fromkeys(kept))[:200]
+        if literal and changes is not None:
+            names = ", ".join(dict.fromkeys(literal))[:200]
             reason = _("computed texts are shown as written: %(names)s")
             changes.append(reason % {"names": names})
         return result
@@ -563,8 +568,10 @@ class QualtricsConverter:
                 for operator, number in ((">=", low), ("<=", high))
                 if NUMBER.fullmatch(string(number))
             ]
-            if data.get("Selector") in MANY:
+            if string(data.get("Selector")) in MANY:
                 cells["constraint"] = both(*limits)
+                if NUMBER.fullmatch(string(low)) and not cells.get("required"):
+                    changes.append(_(UNANSWERED))
         if not cells.get("constraint") and kind != "ContentType":
             text = f"{kind}: " + "; ".join(
                 f"{name}={string(value)}" for name, value in settings.items()
@@ -648,11 +655,12 @@ class QualtricsConverter:
     def close(self, question: Question, rows: int) -> None:
         self.out.end()
         reason = "; ".join(question.changes)
-        outcome = "changed" if question.changes else "taken"
         if not rows:
             self.refuse(question, _("it has no rows"))
         else:
-            self.note(question.place, question.shown, outcome, reason)  # type: ignore[arg-type]
+            self.note(
+                question.place, question.shown, outcome_of(question.changes), reason
+            )
 
     def write_matrix(self, key: str, data: Json, question: Question) -> None:
         columns, rows = self.entries(data, "Answer"), self.entries(data, "Choice")

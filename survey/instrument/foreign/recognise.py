@@ -118,14 +118,24 @@ def convert(content: bytes) -> Converted:
         "qualtrics": qualtrics.convert,
         "surveyjs": surveyjs.convert,
     }
-    if program in texts:
-        converted = texts[program](text.lstrip("\ufeff"))
-    elif program in objects:
-        converted = objects[program](parsed_json(text.lstrip("\ufeff")))
-    else:
+    text = text.lstrip("\ufeff")
+    try:
+        if program in texts:
+            converted = texts[program](text)
+        elif program in objects:
+            converted = objects[program](parsed_json(text))
+        else:
+            raise UnreadableQuestionnaire(
+                _("This is no questionnaire of a program that can be read.")
+            )
+    except UnreadableQuestionnaire:
+        raise
+    # Other programs' files can be wrong in any way, and none may become a traceback.
+    except Exception as error:
         raise UnreadableQuestionnaire(
-            _("This is no questionnaire of a program that can be read.")
-        )
+            _("The file is damaged (%(name)s). Export the survey again.")
+            % {"name": type(error).__name__}
+        ) from error
     if encoding == "cp1252":
         reason = _("the file is not in UTF-8: read as Windows-1252")
         converted.note("", encoding, "changed", reason, "file")

@@ -35,12 +35,7 @@ Row = dict[str, str]
 LANGUAGE = "en"
 MOST_ROWS = 20_000
 LONGEST_CELL = 1_000_000
-# REDCap's own order; the API names the columns so, the web page in words.
-COLUMNS = (
-    "field_name form_name section_header field_type field_label choices field_note"
-    " validation minimum maximum identifier branching_logic required alignment"
-    " question_number matrix_group matrix_ranking annotation"
-).split()
+# The API names the columns so, the web page in words.
 HEADERS = {
     "variablefieldname": "field_name",
     "fieldname": "field_name",
@@ -287,7 +282,7 @@ class DictionaryConverter:
         return "time" if kind.startswith("time") else "text"
 
     def piped(self, text: str, changes: list[str]) -> Texts:
-        kept: list[str] = []
+        literal: list[str] = []
 
         def quoted_answer(match: re.Match[str]) -> str:
             variable = self.logic.variables.get(match[1])
@@ -295,13 +290,13 @@ class DictionaryConverter:
                 return match[0]
             if variable.kind in ("text", "number"):
                 return f"{PIPE_OPEN}{variable.name}{PIPE_CLOSE}"
-            kept.append(match[0])
+            literal.append(match[0])
             return match[0]
 
         result = PIPE.sub(quoted_answer, text)
-        if kept:
+        if literal:
             reason = _("computed texts are shown as written: %(names)s")
-            changes.append(reason % {"names": ", ".join(kept)[:200]})
+            changes.append(reason % {"names": ", ".join(literal)[:200]})
         return {LANGUAGE: result}
 
     def rule(self, place: str, source: str) -> str:

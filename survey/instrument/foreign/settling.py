@@ -113,13 +113,17 @@ def refuse_rule(converted: Converted, place: str, text: str, reason: str) -> Non
 def refuse_row(
     converted: Converted, sheet: str, row: Cells, place: str, reason: str
 ) -> None:
-    part = "question" if sheet == "survey" else "options"
-    refused = False
-    lines = converted.report
-    for position, line in enumerate(lines):
-        if sheet == "survey" and (line.place, line.part) == (place, "question"):
-            if line.outcome != "refused" and not refused:
-                lines[position] = replace(line, outcome="refused", reason=reason)
-                refused = True
-    if not refused:
-        lines.append(ReportLine(place, row.get("name", ""), "refused", reason, part))
+    name = row.get("name", "")
+    if sheet == "choices":
+        converted.note(place, name, "refused", reason, "options")
+        return
+    rows = zip(converted.sheets["survey"], converted.places["survey"], strict=True)
+    siblings = sum(row_place == place and "name" in row for row, row_place in rows)
+    for position, line in enumerate(converted.report):
+        is_line = (line.place, line.part) == (place, "question")
+        # A line that stands for several rows says what became of the others.
+        if is_line and line.outcome != "refused" and siblings == 1:
+            refused = replace(line, outcome="refused", reason=reason)
+            converted.report[position] = refused
+            return
+    converted.note(f"{place} {name}".strip(), name, "refused", reason)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from openpyxl import Workbook
 from openpyxl.cell import WriteOnlyCell
 
 from survey.instrument.foreign.conditions import Untranslatable
-from survey.instrument.foreign.converted import Cells, Converted, Part
+from survey.instrument.foreign.converted import Cells, Converted, Outcome, Part
 from survey.instrument.foreign.names import Names, option_value
 from survey.instrument.foreign.texts import Texts, plain_text, shown_text
 from survey.instrument.xlsform.choices import MAX_OPTIONS
@@ -26,6 +27,7 @@ from survey.instrument.xlsform.workbook import CONTROL, MAX_ROWS
 # Room for the header, and for groups that are still open.
 MOST_ROWS = MAX_ROWS - 200
 ESCAPE = re.compile(r"_x([0-9A-Fa-f]{4})_")
+UNANSWERED = gettext_noop("a question left blank passes, whatever the smallest number")
 # Around the name of an answer that a text quotes; private characters of Unicode.
 PIPE_OPEN, PIPE_CLOSE = "\ue000", "\ue001"
 SHEETS = ("survey", "choices", "settings")
@@ -93,7 +95,7 @@ class SheetWriter:
             first = next(iter(self.codes.values()))
             cells["default_language"] = f"{own_name(first)} ({first})"
         self.write("settings", "", cells)
-        outcome = "changed" if losses else "taken"
+        outcome = outcome_of(losses)
         self.note("", shown_text(title), outcome, "; ".join(losses), "setting")
 
     def texts(
@@ -157,14 +159,14 @@ class SheetWriter:
         if changed:
             names = ", ".join(changed[:10]) + (", …" if len(changed) > 10 else "")
             losses[_("values renamed: %(names)s") % {"names": names}] = None
-        outcome = "changed" if losses else "taken"
+        outcome = outcome_of(losses)
         self.note(place, shown, outcome, "; ".join(losses), "options")
         self.lists[key] = options
         return options
 
     def other_option(self, label: Texts | None = None) -> tuple[str, Texts]:
         """Return the option *Other*, in words of the original or our own."""
-        return "other", self.our_words(OTHER) if not label else label
+        return "other", label or self.our_words(OTHER)
 
     def our_words(self, texts: Texts) -> Texts:
         words = in_languages(texts, list(self.codes.values()))
@@ -204,7 +206,7 @@ class SheetWriter:
         self.open.append((len(self.survey), place, shown_text(label)))
         self.write("survey", place, row)
         if part:
-            outcome = "changed" if losses else "taken"
+            outcome = outcome_of(losses)
             self.note(place, shown_text(label), outcome, "; ".join(losses), part)
 
     def end(self) -> None:
@@ -246,7 +248,7 @@ class SheetWriter:
         self.questions += 1
         changes += [loss for loss in dict.fromkeys(losses) if loss not in changes]
         if not question.is_part or changes:
-            outcome = "changed" if changes else "taken"
+            outcome = outcome_of(changes)
             self.note(question.place, shown, outcome, "; ".join(changes))
         return True
 
@@ -270,6 +272,10 @@ class SheetWriter:
     def refuse_setting(self, place: str, text: str, reason: str = "") -> None:
         reason = reason or _("surveys have no such setting")
         self.note(place, quoted(text, LONGEST_RULE), "refused", reason, "setting")
+
+
+def outcome_of(changes: Collection[str]) -> Outcome:
+    return "changed" if changes else "taken"
 
 
 def language_code(code: str) -> str:

@@ -21,13 +21,14 @@ from survey.instrument.foreign.conditions import (
     quote,
 )
 from survey.instrument.foreign.converted import Converted
-from survey.instrument.foreign.names import option_value
+from survey.instrument.foreign.names import option_value, set_of_words
 from survey.instrument.foreign.sheets import (
     PIPE_CLOSE,
     PIPE_OPEN,
     Options,
     Question,
     SheetWriter,
+    outcome_of,
 )
 from survey.instrument.foreign.texts import Texts, shown_text
 from survey.instrument.xlsform.languages import CODE
@@ -37,10 +38,10 @@ DEFAULT = "default"
 DEEPEST = 15
 EMAIL = r"regex(., '[^@ ]+@[^@ ]+\.[^@ ]+')"
 PIPE = re.compile(r"\{([^{}]+)\}")
-ONE = frozenset("radiogroup dropdown buttongroup imagepicker rating boolean".split())
-MANY = frozenset("checkbox tagbox".split())
-PANELS = frozenset("panel flowpanel".split())
-OPEN = frozenset("text comment".split())
+ONE = set_of_words("radiogroup dropdown buttongroup imagepicker rating boolean")
+MANY = set_of_words("checkbox tagbox")
+PANELS = set_of_words("panel flowpanel")
+OPEN = set_of_words("text comment")
 YES: Texts = {"en": "Yes", "es": "Sí", "fr": "Oui", "de": "Ja", "ar": "نعم"}
 NO: Texts = {"en": "No", "es": "No", "fr": "Non", "de": "Nein", "ar": "لا"}
 NONE: Texts = {"en": "None", "es": "Ninguno", "fr": "Aucun", "de": "Keine"}
@@ -53,24 +54,26 @@ INPUTS = {
     "time": "time",
 }
 # Keys that are read, or that only change how a question looks.
-READ = frozenset(
-    "type name title description visibleIf requiredIf isRequired choices choicesOrder"
-    " hasOther showOtherItem otherText hasNone showNoneItem noneText inputType"
-    " validators min max minValueExpression maxValueExpression maxLength rateMin rateMax"
-    " rateStep rateValues minRateDescription maxRateDescription rateCount labelTrue"
-    " labelFalse valueTrue valueFalse columns rows items cellType defaultValue readOnly"
-    " elements questions templateElements html expression visible hasComment"
-    " showCommentArea commentText isAllRowRequired eachRowRequired multiSelect"
-    " choicesVisibleIf otherPlaceholder maxSelectedChoices minSelectedChoices".split()
+READ = set_of_words(
+    "type name title description visibleIf requiredIf isRequired choices "
+    "choicesOrder hasOther showOtherItem otherText hasNone showNoneItem noneText "
+    "inputType validators min max minValueExpression maxValueExpression maxLength "
+    "rateMin rateMax rateStep rateValues minRateDescription maxRateDescription "
+    "rateCount labelTrue labelFalse valueTrue valueFalse columns rows items "
+    "cellType defaultValue readOnly elements questions templateElements html "
+    "expression visible hasComment showCommentArea commentText isAllRowRequired "
+    "eachRowRequired multiSelect choicesVisibleIf otherPlaceholder "
+    "maxSelectedChoices minSelectedChoices"
 )
-LOOKS = frozenset(
-    "colCount startWithNewLine width minWidth maxWidth indent titleLocation hideNumber"
-    " placeholder placeHolder state size autoComplete rateType displayMode"
-    " descriptionLocation choicesPerPage showNumber innerIndent rightIndent"
-    " renderAs showLabel imageFit imageHeight imageWidth contentMode autocomplete"
-    " cols autoGrow acceptCarriageReturn useDisplayValuesInDynamicTexts"
-    " showClearButton allowClear columnColCount titleWidth errorLocation"
-    " questionTitleLocation questionsOnPageMode showQuestionNumbers".split()
+LOOKS = set_of_words(
+    "colCount startWithNewLine width minWidth maxWidth indent titleLocation "
+    "hideNumber placeholder placeHolder state size autoComplete rateType "
+    "displayMode descriptionLocation choicesPerPage showNumber innerIndent "
+    "rightIndent renderAs showLabel imageFit imageHeight imageWidth contentMode "
+    "autocomplete cols autoGrow acceptCarriageReturn "
+    "useDisplayValuesInDynamicTexts showClearButton allowClear columnColCount "
+    "titleWidth errorLocation questionTitleLocation questionsOnPageMode "
+    "showQuestionNumbers"
 )
 
 
@@ -145,6 +148,19 @@ class SurveyJsExpressions(Translator):
                 return f"${{{variable.name}}} = {quote(variable.values['true'])}"
         return super().truth(node, around)
 
+    def with_literal(
+        self, operator: str, variable: Variable, value: str, kind: str
+    ) -> str:
+        # SurveyJS compares texts without regard to case.
+        if variable.kind == "text" and value.lower() != value.upper():
+            raise Untranslatable(_("upper and lower case would differ"))
+        return super().with_literal(operator, variable, value, kind)
+
+    def with_variable(self, operator: str, left: Variable, right: Variable) -> str:
+        if "text" in (left.kind, right.kind):
+            raise Untranslatable(_("upper and lower case would differ"))
+        return super().with_variable(operator, left, right)
+
     def comparison(self, operator: str, left: Node, right: Node) -> str:
         # true and false are words of the language, and stored so.
         pair = []
@@ -164,7 +180,7 @@ class SurveyJsConverter:
         self.out = SheetWriter(languages)
         self.note = self.out.note
         self.logic = SurveyJsExpressions()
-        self.names: dict[int, str] = {}
+        self.names: dict[tuple[int, str], str] = {}
         self.looks: dict[str, None] = {}
 
     def languages_in(self, value: Any, depth: int) -> set[str]:
@@ -192,19 +208,19 @@ class SurveyJsConverter:
         return self.piped(texts, changes)
 
     def piped(self, texts: Texts, changes: list[str] | None) -> Texts:
-        kept: list[str] = []
+        literal: list[str] = []
 
         def quoted_answer(match: re.Match[str]) -> str:
             variable = self.logic.variables.get(match[1].strip())
             if variable and variable.kind in ("text", "number"):
                 return f"{PIPE_OPEN}{variable.name}{PIPE_CLOSE}"
-            kept.append(match[0])
+            literal.append(match[0])
             return match[0]
 
         result = {code: PIPE.sub(quoted_answer, text) for code, text in texts.items()}
-        if kept and changes is not None:
+        if literal and changes is not None:
             reason = _("computed texts are shown as written: %(names)s")
-            changes.append(reason % {"names": ", ".join(kept)[:200]})
+            changes.append(reason % {"names": ", ".join(literal)[:200]})
         return result
 
     def pages(self) -> list[Json]:
@@ -227,7 +243,7 @@ class SurveyJsConverter:
 
     def walk(self, parent: Json, depth: int) -> Iterator[Json]:
         for element in elements_of(parent):
-            if element.get("type") in PANELS and depth < DEEPEST:
+            if string(element.get("type")) in PANELS and depth < DEEPEST:
                 yield from self.walk(element, depth + 1)
             else:
                 yield element
@@ -237,7 +253,7 @@ class SurveyJsConverter:
     def register(self, element: Json) -> None:
         code, kind = string(element.get("name")), string(element.get("type"))
         name = self.out.names.name_for(code or kind)
-        self.names[id(element)] = name
+        self.names[id(element), ""] = name
         known = self.logic.variables
         if kind in ONE or kind in MANY:
             used: set[str] = set()
@@ -245,11 +261,11 @@ class SurveyJsConverter:
                 choice: option_value(choice, used)
                 for choice, _label in self.choices(element)
             }
-            many = kind in MANY or (
+            is_many = kind in MANY or (
                 kind == "imagepicker" and element.get("multiSelect") is True
             )
             known.setdefault(
-                code, Variable(name, "many" if many else "one", "", values)
+                code, Variable(name, "many" if is_many else "one", "", values)
             )
         elif kind in ("text", "comment"):
             type_ = self.type_of(element)
@@ -262,14 +278,14 @@ class SurveyJsConverter:
             }
             for row, _label in self.list_of(element, "rows"):
                 row_name = self.out.names.name_for(f"{name}_{row}")
-                self.names[hash((id(element), row))] = row_name
+                self.names[id(element), row] = row_name
                 many = "many" if element.get("cellType") == "checkbox" else "one"
                 known.setdefault(f"{code}.{row}", Variable(row_name, many, "", columns))
         elif kind == "multipletext":
             for item in self.items(element):
                 row = string(item.get("name"))
                 row_name = self.out.names.name_for(f"{name}_{row}")
-                self.names[hash((id(element), row))] = row_name
+                self.names[id(element), row] = row_name
                 number = self.type_of(item) == "decimal"
                 known.setdefault(
                     f"{code}.{row}", Variable(row_name, "number" if number else "text")
@@ -403,7 +419,7 @@ class SurveyJsConverter:
         label = self.text(element.get("title"), changes) or {self.first: place}
         question = Question(
             place,
-            self.names.get(id(element), ""),
+            self.names.get((id(element), ""), ""),
             "text",
             label,
             self.text(element.get("description"), changes),
@@ -651,9 +667,8 @@ class SurveyJsConverter:
         if not rows:
             self.refuse(question, _("it has no rows"))
             return
-        outcome = "changed" if question.changes else "taken"
         reason = "; ".join(question.changes)
-        self.note(question.place, question.shown, outcome, reason)  # type: ignore[arg-type]
+        self.note(question.place, question.shown, outcome_of(question.changes), reason)
 
     def write_matrix(self, element: Json, question: Question) -> None:
         options = self.out.options(
@@ -680,7 +695,7 @@ class SurveyJsConverter:
         for row, label in rows:
             place = f"{question.place}.{row}"
             relevant = self.rule(place, data.get(row, {}).get("visibleIf"))
-            name = self.names[hash((id(element), row))]
+            name = self.names[id(element), row]
             cells = {"relevant": relevant, "required": "yes" if is_required else ""}
             self.out.ask(
                 Question(
@@ -703,7 +718,7 @@ class SurveyJsConverter:
             label = self.text(item.get("title")) or {self.first: row}
             part = Question(
                 f"{question.place}.{row}",
-                self.names[hash((id(element), row))],
+                self.names[id(element), row],
                 self.type_of(item),
                 label,
                 is_part=True,
@@ -725,9 +740,8 @@ class SurveyJsConverter:
                 continue
             words = string(value) or shown_text(self.text(value))
             for item in listing(value):
-                shown = string(item) or "; ".join(
-                    f"{k}={string(v)}" for k, v in item.items()
-                )
+                parts = item.items() if isinstance(item, dict) else ()
+                shown = string(item) or "; ".join(f"{k}={string(v)}" for k, v in parts)
                 self.out.refuse_setting(key, f"{key}: {shown}")
             if not isinstance(value, list):
                 self.out.refuse_setting(key, f"{key}: {words or '…'}")

@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
+from survey.instrument.foreign.names import set_of_words
 from survey.instrument.xlsform.problems import quoted
 from survey.instrument.xlsform.workbook import CONTROL, MAX_TEXT
 
@@ -35,9 +36,9 @@ LOSSES = {
     for tag in tags.split()
 }
 # These begin and end a line of their own.
-BLOCKS = frozenset(
-    "p div li ul ol tr table h1 h2 h3 h4 h5 h6 blockquote center pre section"
-    " article header footer dl dt dd hr form fieldset".split()
+BLOCKS = set_of_words(
+    "p div li ul ol tr table h1 h2 h3 h4 h5 h6 blockquote center pre section "
+    "article header footer dl dt dd hr form fieldset"
 )
 UNSEEN = frozenset(["script", "style", "head", "title", "svg"])
 MARKUP = re.compile(r"<[A-Za-z/!]|&(?:#|[A-Za-z]+;)")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from django.utils.translation import gettext_noop
 from pyxform import aliases
@@ -107,6 +108,8 @@ COMMAND = re.compile(
 OTHER = re.compile(r" or[ _](specify[ _])?other$", re.IGNORECASE)
 
 
+# The editor asks for the types of all rows several times for each change.
+@lru_cache(maxsize=4096)
 def parse_type(text: str) -> RowType:
     words = " ".join(text.split())
     # Lists' names keep their case; the words before them do not matter.

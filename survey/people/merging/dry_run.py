@@ -86,7 +86,11 @@ def check_districts(
     report.merged_schools = match_schools_of(duplicate, target)
     number = School.objects.filter(district=duplicate).count()
     report.moved_schools = number - len(report.merged_schools)
-    _refuse_same_surveys(duplicate, target)
+    surveys = set(Survey.objects.filter(district=target).values_list("name", "version"))
+    moving = Survey.objects.filter(district=duplicate).values_list("name", "version")
+    if same := sorted(surveys.intersection(moving)):
+        names = ", ".join(f"{name} {version}" for name, version in same[:MOST_NAMED])
+        raise JobRefused(_(BOTH_OWN).format(names=names))
     refuse_two_feeds(duplicate, target)
     for administration in administrations_of(duplicate):
         report.administrations.append(administration.name)
@@ -126,14 +130,6 @@ def match_schools_of(duplicate: District, target: District) -> list[tuple[int, i
                 shown = _("%(names)s and others") % {"names": shown}
             raise JobRefused(_(message).format(names=shown))
     return matched
-
-
-def _refuse_same_surveys(duplicate: District, target: District) -> None:
-    surveys = set(Survey.objects.filter(district=target).values_list("name", "version"))
-    moving = Survey.objects.filter(district=duplicate).values_list("name", "version")
-    if same := sorted(surveys.intersection(moving)):
-        names = ", ".join(f"{name} {version}" for name, version in same[:MOST_NAMED])
-        raise JobRefused(_(BOTH_OWN).format(names=names))
 
 
 def _count_staff_and_codes(report: MergeReport, staff: Q, schools: Q) -> None:

@@ -212,7 +212,15 @@ def apply_merge(job: Job, progress: Progress) -> None:
             )
             raise
         with transaction.atomic():
-            _finish(merge, left)
+            values: dict[str, object] = {
+                "state": State.MERGED,
+                "ended_at": timezone.now(),
+            }
+            if left:
+                message = _(DECISION_NEEDED).format(left=f"{left:,}")
+                values = {"state": State.PARTLY, "message": message}
+            _change_state(merge, allowed=(State.MERGING,), **values)
+            _record("merge", merge, by=merge.confirmed_by or merge.by, left=left)
             progress.confirm()
     progress.message = _("Merged.") if not left else _("Partly merged.")
 
@@ -283,15 +291,6 @@ def _is_done(merge: PlaceMerge) -> bool:
         pk=merge.kept_id, aliases__code=merge.duplicate_code
     )
     return merged.exists()
-
-
-def _finish(merge: PlaceMerge, left: int) -> None:
-    values: dict[str, object] = {"state": State.MERGED, "ended_at": timezone.now()}
-    if left:
-        message = _(DECISION_NEEDED).format(left=f"{left:,}")
-        values = {"state": State.PARTLY, "message": message}
-    _change_state(merge, allowed=(State.MERGING,), **values)
-    _record("merge", merge, by=merge.confirmed_by or merge.by, left=left)
 
 
 @contextmanager

@@ -66,7 +66,15 @@ def merge_schools(duplicate: School, target: School) -> None:
         with transaction.atomic():
             _lock(School, duplicate.pk, target.pk)
             if not Respondent.objects.filter(school=duplicate).exists():
-                _replace_by_alias(duplicate, target)
+                # Rosters with its code find the other one.
+                aliases = SchoolAlias.objects.filter(
+                    school__district=target.district_id
+                )
+                aliases.filter(code__iexact=duplicate.code).delete()
+                SchoolAlias.objects.create(
+                    school=target, code=duplicate.code, name=duplicate.name
+                )
+                duplicate.delete()
                 return
     raise JobRefused(_(STILL_USED))
 
@@ -124,14 +132,6 @@ def administrations_of(district: District) -> QuerySet[Administration]:
     return Administration.objects.filter(
         pk__in=listed.values("administration").distinct()
     ).order_by("pk")
-
-
-def _replace_by_alias(duplicate: School, target: School) -> None:
-    """Delete a school without people; rosters with its code find the other one."""
-    aliases = SchoolAlias.objects.filter(school__district=target.district_id)
-    aliases.filter(code__iexact=duplicate.code).delete()
-    SchoolAlias.objects.create(school=target, code=duplicate.code, name=duplicate.name)
-    duplicate.delete()
 
 
 def _lock(model: type[School] | type[District], *keys: int) -> None:

@@ -241,7 +241,14 @@ def take_back(
         rows.update(opted_out_at=None, withdrawn_at=ended.was_withdrawn_at)
     ended.ended_at, ended.ended_by = timezone.now(), by
     ended.save(update_fields=["ended_at", "ended_by"])
-    _forget_listed_id(current)
+    # No later roster opts the person out again, or counts an earlier consent.
+    same_id = Identity.objects.filter(
+        pk=current.pk,
+        district=OuterRef("district"),
+        external_id=OuterRef("external_id"),
+    )
+    listed = ListedId.objects.filter(administration=current.administration_id)
+    listed.filter(Exists(same_id)).delete()
     audit.record(
         "take back an opt-out",
         by=by,
@@ -251,17 +258,6 @@ def take_back(
         before={"requested on": ended.requested_on.isoformat()},
         after={"administration": str(current.administration)},
     )
-
-
-def _forget_listed_id(person: Respondent) -> None:
-    """Let no later roster opt the person out again, or count an earlier consent."""
-    same_id = Identity.objects.filter(
-        pk=person.pk,
-        district=OuterRef("district"),
-        external_id=OuterRef("external_id"),
-    )
-    listed = ListedId.objects.filter(administration=person.administration_id)
-    listed.filter(Exists(same_id)).delete()
 
 
 def carry_over(writer: Writer, withdrawn: Respondent, survivor: Respondent) -> None:

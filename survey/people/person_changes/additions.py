@@ -69,7 +69,13 @@ def add_person(
 
     The next rosters treat them as any other person.
     """
-    _check_takes_people(administration)
+    try:
+        hold_off_rosters(administration)
+        # Under the lock: it can be changed while there is no roster.
+        administration.refresh_from_db(fields=["denominator", "requires_consent"])
+        check_takes_roster(administration)
+    except (RosterIsRunning, RosterRefused) as refused:
+        raise PersonConflict(str(refused)) from refused
     # Until this is committed, the school is neither deleted nor merged.
     locked = School.objects.select_for_update(no_key=True)
     if not locked.filter(pk=school.pk).exists():
@@ -110,16 +116,6 @@ def add_person(
         after={"administration": str(administration)},
     )
     return person
-
-
-def _check_takes_people(administration: Administration) -> None:
-    try:
-        hold_off_rosters(administration)
-        # Under the lock: it can be changed while there is no roster.
-        administration.refresh_from_db(fields=["denominator", "requires_consent"])
-        check_takes_roster(administration)
-    except (RosterIsRunning, RosterRefused) as refused:
-        raise PersonConflict(str(refused)) from refused
 
 
 def _refuse_known_id(

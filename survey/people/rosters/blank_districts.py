@@ -9,12 +9,14 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from accounts.models import School
-from survey.people.rosters.place_names import PlaceDirectory, is_same_name
+from survey.people.rosters.place_names import (
+    MOST_COMPARED,
+    PlaceDirectory,
+    is_same_name,
+)
 from survey.people.rosters.place_resolution import WrittenPlace
 from survey.people.rosters.scope import RosterScope, schools_to_choose
 
-# So many unknown names are compared with all schools.
-MOST_COMPARED = 50
 SEVERAL_SCHOOLS = gettext_noop(
     "is blank, and there are several schools of this name: give the district"
 )

@@ -38,6 +38,7 @@ from survey.people.rosters.identity_changes import (
 )
 from survey.people.rosters.joined_ids import replace_joined_ids
 from survey.people.rosters.opted_out import note_opted_out
+from survey.people.rosters.place_names import MOST_COMPARED
 from survey.people.rosters.report import RosterReport
 from survey.people.rosters.row_parser import (
     CellRejection,
@@ -71,8 +72,6 @@ from survey.people.rosters.unstated_subgroups import (
 
 CompleteFor = RosterUpload.CompleteFor
 BATCH = 5000
-# New schools of which the page shows similar known names.
-MOST_COMPARED = 50
 # Called with the name of a step and the number of rows done in it.
 ProgressCallback = Callable[[str, int], None]
 

@@ -178,7 +178,11 @@ def suggest_layout(
         layout = replace(layout, fields={**table.look_like_fields(fields), **fields})
     if "external_id" in questions and "external_id" not in options:
         options["external_id"] = table.possible_ids()
-    different = {text: _different_values(table, text) for text in header if text}
+    different = {
+        text: list(dict.fromkeys(map(_shorten, table.cells(text))))
+        for text in header
+        if text
+    }
     return Suggestion(
         layout,
         questions,
@@ -194,10 +198,6 @@ def suggest_layout(
             for cells in samples[:ROWS_SHOWN]
         ],
     )
-
-
-def _different_values(table: SampleTable, header: str) -> list[str]:
-    return list(dict.fromkeys(map(_shorten, table.cells(header))))
 
 
 def _shorten(cell: str) -> str:

@@ -38,6 +38,8 @@ _KINDS = _OFTEN_LEFT_OUT | frozenset(
 )
 # Short words that are no misspellings of each other.
 _DISTINCT = frozenset(("north", "south", "east", "west", "i", "ii", "iii", "iv", "v"))
+# So many unknown names of a file are compared with all known ones.
+MOST_COMPARED = 50
 
 
 class NameKeys(NamedTuple):

@@ -10,9 +10,13 @@ from typing import Any, NamedTuple, TypedDict
 
 from survey.people.rosters.comparison import Comparison
 from survey.people.rosters.layouts import NEW_SCHOOL, PlaceTexts
-from survey.people.rosters.place_names import is_near_name, is_same_name
+from survey.people.rosters.place_names import (
+    MOST_COMPARED,
+    is_near_name,
+    is_same_name,
+)
 from survey.people.rosters.row_parser import RosterPlace
-from survey.people.rosters.schools import MOST_COMPARED, SchoolMatches
+from survey.people.rosters.schools import SchoolMatches
 from survey.people.rosters.scope import schools_to_choose
 
 MOST_SUGGESTED = 3

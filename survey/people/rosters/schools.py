@@ -18,6 +18,7 @@ from survey.people.rosters.comparison import Comparison
 from survey.people.rosters.field_parsers import LONGEST_CODE
 from survey.people.rosters.layouts import NEW_SCHOOL, PlaceTexts
 from survey.people.rosters.place_names import (
+    MOST_COMPARED,
     FoundBy,
     PlaceDirectory,
     is_near_name,
@@ -45,8 +46,6 @@ CHOSEN_SCHOOL_GONE = gettext_noop(
     " another school"
 )
 NO_PLACES = PlaceDirectory(())
-# So many new districts are compared with the known ones.
-MOST_COMPARED = 50
 
 
 class PlacesChanged(RosterRefused, JobRefused):

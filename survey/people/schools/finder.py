@@ -24,6 +24,7 @@ from survey.models import PublishedSurvey
 from survey.people.schools.lists import district_at, schools_of
 from survey.people.schools.open_surveys import OpenSurvey, open_surveys
 from survey.taking import messages
+from survey.taking.places import place_of_district
 from survey.taking.unavailable import retry_once
 
 # Seconds for which nginx keeps a page, and may send it while it fetches a new one:
@@ -128,6 +129,8 @@ def school_finder(request: HttpRequest) -> HttpResponse:
     elif search.district:
         listed = context["listed"] = schools_of(int(search.district))
         status = 200 if listed else 404
+        if listed:
+            context["place"] = listed.place
     return public_page(request, "schools", search.language, context, status)
 
 
@@ -135,7 +138,7 @@ def school_finder(request: HttpRequest) -> HttpResponse:
 @retry_once
 @uses_forced_read_router(SchoolListing, SchoolWord, PublishedSurvey)
 def school_page(request: HttpRequest, pk: int) -> HttpResponse:
-    """Show a school's name and place, and its open surveys. 3 statements."""
+    """Show a school's name and place, and its open surveys. 4 statements."""
     search = Search(read_search(request).language)
     if request.META.get("QUERY_STRING", "") != search.query:
         query = f"?{search.query}" if search.query else ""
@@ -144,6 +147,7 @@ def school_page(request: HttpRequest, pk: int) -> HttpResponse:
     listing = listings.filter(pk=min(pk, LARGEST_KEY)).first()
     context: dict[str, object] = {"search": search, "listing": listing}
     if listing:
+        context["place"] = place_of_district(listing.district_id)
         language = _language(request, search.language)
         context["surveys"] = [
             _shown(survey, language) for survey in open_surveys(listing, language)

@@ -11,11 +11,13 @@ from __future__ import annotations
 import random
 import time
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from django.core.cache import cache, caches
 
 from accounts.models import District, SchoolListing
 from accounts.school_directory import nearest_schools
+from survey.taking.places import PlaceOnPage, place_of_district
 
 # Seconds. Together with nginx, a list is at most 30 seconds old.
 FRESH, LIFE = 8, 20
@@ -31,6 +33,7 @@ class DistrictList:
     # Key, name and town of each school, by name.
     schools: list[tuple[int, str, str]]
     has_more: bool
+    place: PlaceOnPage
 
 
 def district_at(latitude: float, longitude: float) -> int | None:
@@ -48,14 +51,18 @@ def district_at(latitude: float, longitude: float) -> int | None:
 
 
 def schools_of(district: int) -> DistrictList | None:
-    """Return a district's schools: 1 cache read, or 2 statements."""
+    """Return a district's schools: 1 cache read, or 3 statements."""
     stored = caches["lists"].get(_key(district))
     age = time.time() - stored["read_at"] if stored else LIFE
     if not 0 <= age < LIFE:
         return _read(district)
     if age >= FRESH:
         _note(district)
-    return DistrictList(**stored["list"])
+    return _from_cache(stored["list"])
+
+
+def _from_cache(stored: dict[str, Any]) -> DistrictList:
+    return DistrictList(**{**stored, "place": PlaceOnPage(**stored["place"])})
 
 
 def refresh_expired() -> int:
@@ -70,7 +77,7 @@ def refresh_expired() -> int:
 
 
 def _key(district: int) -> str:
-    return f"district.{district}"
+    return f"district_list.{district}"
 
 
 def _note(district: int) -> None:
@@ -91,7 +98,9 @@ def _read(district: int) -> DistrictList | None:
         "search", "pk"
     )
     schools = list(rows.values_list("pk", "name", "city")[: MOST_LISTED + 1])
-    listed = DistrictList(name, schools[:MOST_LISTED], len(schools) > MOST_LISTED)
+    has_more = len(schools) > MOST_LISTED
+    place = place_of_district(district)
+    listed = DistrictList(name, schools[:MOST_LISTED], has_more, place)
     stored = {"read_at": time.time(), "list": asdict(listed)}
     caches["lists"].set(_key(district), stored, LIFE)
     return listed

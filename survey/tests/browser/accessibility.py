@@ -20,7 +20,7 @@ OPTIONS = {
     "rules": {"landmark-unique": {"enabled": True}},
     "resultTypes": ["violations"],
 }
-# Fading colours and parts that htmx is replacing must not be judged halfway.
+# Fading colors and parts that htmx is replacing must not be judged halfway.
 STILL = """() =>
   !document.querySelector(".htmx-request, .htmx-swapping, .htmx-settling")
   && document.getAnimations().every(({ playState }) => playState !== "running")
@@ -61,7 +61,7 @@ def _violations(page: Page) -> list[str]:
 
 @cache
 def quick_axe() -> str:
-    """Return a script that defines axe, with its weak maps and colours replaced."""
+    """Return a script that defines axe, with its weak maps and colors replaced."""
     quick = Path(__file__).with_name("quick_axe.js").read_text()
     axe = f"function (WeakMap, WeakSet) {{ {Axe().axe_script}\n}}"
     return f"({quick})({axe})"
@@ -70,7 +70,7 @@ def quick_axe() -> str:
 def violations_on(page: Page, screens: list[dict]) -> list[str]:
     """Return what is wrong with a page on these screens, sideways scrolling too.
 
-    The window and its colours change, and the page is not loaded again. It stays on
+    The window and its colors change, and the page is not loaded again. It stays on
     the last screen.
     """
     problems = []

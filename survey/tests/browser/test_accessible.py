@@ -193,7 +193,7 @@ def test_a_character_that_no_code_has_is_selected(device: Callable):
     expect(page.locator("#code")).to_have_value("“ABCD EFGK KLMN”")
 
 
-# Colours that axe reads, mixes and compares in different ways.
+# Colors that axe reads, mixes and compares in different ways.
 SPOIL = """() => {
   document.querySelector("label[for=code]").remove();
   for (const style of [

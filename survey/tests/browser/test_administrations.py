@@ -91,8 +91,9 @@ def test_opening_answering_and_closing(desk, device, staff, publish):
     go_on(page, "Check and open")
     expect(page.locator(".outcome")).to_contain_text("Students in 1 school can answer")
     page.get_by_role("button", name="Open survey round").click()
-    page.wait_for_url(re.compile(r"/administrations/\d+/$"))
+    page.wait_for_url(re.compile(r"/administrations/\d+/roster/$"))
     administration = Administration.objects.get()
+    page.locator(".crumbs").get_by_role("link", name=administration.title).click()
     expect(heading(page)).to_contain_text(f"{administration.title} open")
     expect(page.get_by_role("definition").filter(has_text="Lincoln")).to_be_visible()
 
@@ -195,8 +196,9 @@ def test_the_steps_work_without_scripts(desk, staff, publish):
     expect(page.get_by_role("checkbox", name="Lincoln, Riverside")).to_be_checked()
     go_on(page, "Check and open")
     page.get_by_role("button", name="Open survey round").click()
-    page.wait_for_url(re.compile(r"/administrations/\d+/$"))
+    page.wait_for_url(re.compile(r"/administrations/\d+/roster/$"))
     administration = Administration.objects.get()
+    page.locator(".crumbs").get_by_role("link", name=administration.title).click()
     expect(heading(page)).to_contain_text(f"{administration.title} planned")
     assert list(administration.schools.all()) == [staff.lincoln]
 

@@ -229,7 +229,7 @@ def test_pages_fit_a_window_enlarged_to_400_percent(
     maya: Respondent,  # noqa: F811
 ):
     page = opened("/console/", viewport=ENLARGED)
-    # Their own tests check them in light colours.
+    # Their own tests check them in light colors.
     screens = [{"viewport": ENLARGED, **DARK}]
     about = f"/console/administrations/{administration.pk}/"
     for address in (

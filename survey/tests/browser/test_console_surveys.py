@@ -115,7 +115,8 @@ def count_rows() -> list[tuple[str, int]]:
 def test_survey_is_uploaded_fixed_previewed_and_published(staff, console):
     page = console(staff.dana)
     page.goto("/console/surveys/")
-    page.click(".empty >> text=Upload survey")
+    page.click(".empty >> text=New questionnaire")
+    page.click("text=From a file")
     choose(page, with_five_problems())
     expect(page.locator("h2").first).to_have_text("5 problems")
     for words in ("maybe", "perhaps", "${pett}", "geopoint", "${lives} >"):
@@ -134,7 +135,6 @@ def test_survey_is_uploaded_fixed_previewed_and_published(staff, console):
     assert box and 390 <= box["width"] <= 394
 
     page.click(".crumbs >> text=Pets, version 1")
-    page.click(".actions >> text=Publish")
     expect(page.locator("main")).to_contain_text("A published version can’t be changed")
     page.click("text=Publish version")
     expect(page.locator("#messages")).to_contain_text("version 1 is published")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -60,6 +62,33 @@ def test_a_parent_answers_for_two_children_and_continues_on_a_phone(
     first, second = Respondent.objects.order_by("pk")
     assert first.completed_at and not second.completed_at
     assert Response.objects.filter(respondent_id=second.pk).exists()
+
+
+def test_next_works_from_the_moment_at_which_it_appears(device, server, code):
+    context = device()
+    page = context.new_page()
+    page.goto(f"{server.url}/open/#{code_of(code)}")
+    begin(page)
+    # A slow network: the frame of the page is there long before its scripts.
+    context.route("**/*.js", lambda route: (time.sleep(1), route.continue_()))
+    page.get_by_role("link", name="Go to the questions").click()
+    expect(page.locator("#page .loading")).to_be_visible()
+    expect(page.locator("#next")).to_be_hidden()
+    # Clicked in the frame in which it appears: a person is never as fast.
+    page.evaluate("""() => new Promise((resolve) => {
+      const press = () => {
+        if (next.hidden) return;
+        watch.disconnect();
+        next.click();
+        resolve();
+      };
+      const next = document.getElementById("next");
+      const watch = new MutationObserver(press);
+      watch.observe(next, { attributes: true });
+      press();
+    })""")
+    # The first page has a question that must be answered.
+    expect(page.locator("#page .error-summary")).to_be_visible()
 
 
 def test_the_pages_of_an_open_code_fit_a_phone(device, server, code):

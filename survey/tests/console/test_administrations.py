@@ -131,7 +131,7 @@ def test_the_state_opens_changes_closes_and_reopens(client, staff, published):
     )
     administration = Administration.objects.get()
     detail = reverse("administration_detail", args=[administration.pk])
-    assert reply["Location"] == detail
+    assert reply["Location"] == reverse("roster_upload", args=[administration.pk])
     assert administration.name == "spring-2027-students"
     assert administration.wave.name == "Spring 2027"
     assert list(administration.schools.all()) == [staff.lincoln]
@@ -441,7 +441,7 @@ INVALID = [
     ({"privacy": ""}, "Choose who sees"),
     ({"role": ""}, "Choose the audience"),
     ({"denominator": "x"}, "Choose a roster or school links"),
-    ({"scope": "chosen"}, "Find and tick"),
+    ({"scope": "chosen"}, "Find and select"),
     ({"scope": ""}, "Choose all schools"),
     ({"published": ""}, "Choose a questionnaire"),
     ({"minimum_group": "0"}, "from 1 to 100"),

@@ -54,7 +54,7 @@ def test_an_entry_names_the_person_and_the_look_is_recorded(
         staff.riverside.pk,
     )
     assert "López" not in str(list(AuditEntry.objects.values()))
-    assert "dana@example.org saw names in the audit log" in text_of(client.get(AUDIT))
+    assert "dana@example.org saw names under “Activity”" in text_of(client.get(AUDIT))
 
 
 def test_a_person_who_moved_away_is_not_named(client, staff, maya):

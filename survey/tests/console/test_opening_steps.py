@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+import re
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection, connections
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -14,7 +19,8 @@ from django.utils import timezone
 from accounts.models import Membership
 from accounts.tests.conftest import member
 from accounts.tests.logging_in import log_in
-from survey.console.administrations import open_drafts
+from settings.tests.patience import patience
+from survey.console.administrations import open_drafts, open_views
 from survey.console.administrations.open_drafts import (
     LASTS,
     LONGEST_TEXT,
@@ -149,14 +155,52 @@ def test_a_survey_round_is_opened_in_five_steps(client, staff, published):
 
     page = send(client, page, {})
     administration = Administration.objects.get()
-    detail = reverse("administration_detail", args=[administration.pk])
-    assert page.redirect_chain == [(detail, 302)]
+    roster = reverse("roster_upload", args=[administration.pk])
+    assert page.redirect_chain == [(roster, 302)]
     assert administration.name == "winter-2026-students"
     assert administration.coordinators_see_finished
     assert not administration.requires_consent
     assert administration.minimum_group == 8
     assert set(administration.schools.all()) == {staff.lincoln, staff.roosevelt}
     assert page.wsgi_request.session[SESSION_KEY] == []
+
+
+@pytest.mark.parametrize("role", ["student", "teacher", "parent"])
+def test_suggested_dates_and_privacy_are_what_the_pages_suggest(
+    client, staff, published, role
+):
+    log_in(client, staff.state)
+    people = {"role": role, "denominator": "roster", "scope": "everywhere"}
+    Wave.objects.create(name="Spring 2027")
+    page = send(client, client.get(NEW), {"published": published.pk})
+    assert 'name="suggested"' in text(page)
+    page = send(client, page, {**people, "suggested": "1"})
+    assert page.wsgi_request.path == address(page.context["draft"].key, "summary")
+    assert page.context["sentence"]
+    quick = page.context["draft"].values
+
+    page = send(client, client.get(NEW), {"published": published.pk})
+    page = send(client, page, people)
+    while page.context["step"].name != "summary":
+        page = send(client, page, typed_in(page))
+    assert page.context["draft"].values == quick
+    # Nothing is left to suggest.
+    back = client.get(address(page.context["draft"].key, "people"))
+    assert 'name="suggested"' not in text(back)
+
+
+def typed_in(page: Any) -> dict[str, Any]:
+    """Return what a browser sends for the fields of a page, as they are shown."""
+    fields = re.findall(
+        r'<(?:input|textarea|select)[^>]* name="(\w+)"', page.content.decode()
+    )
+    form = page.context["form"]
+    values = {name: form[name].value() for name in form.fields if name in fields}
+    return {
+        name: form[name].field.widget.format_value(value)
+        for name, value in values.items()
+        if value
+    }
 
 
 @pytest.mark.parametrize(
@@ -302,9 +346,65 @@ def test_a_page_of_another_tab_does_not_overwrite_a_newer_answer(
     send(client, page, {})
     assert Administration.objects.get().role == "parent"
     # And once more, after it is open.
-    page = send(client, page, {})
-    assert "finished or too old" in text(page)
+    opened = Administration.objects.get()
+    reply = client.post(summary.wsgi_request.path, {"revision": 5})
+    assert reply["Location"] == reverse("roster_upload", args=[opened.pk])
     assert Administration.objects.count() == 1
+    # Until it is removed.
+    opened.delete()
+    page = client.get(summary.wsgi_request.path, follow=True)
+    assert "finished or too old" in text(page)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="needs two writers")
+@pytest.mark.parametrize("is_locked", [True, False])
+def test_two_requests_at_once_open_one_survey_round(
+    client, staff, published, monkeypatch, is_locked
+):
+    """Without the lock, both find the draft and no round like it, and open one."""
+    log_in(client, staff.state)
+    summary = step_shown(client, form_for(published, new_wave=""), "summary")
+    both_read_draft = threading.Barrier(2)
+    has_first_opened, is_second_checked = threading.Event(), threading.Event()
+    callers = itertools.count()
+
+    def find_together(*args: Any) -> Any:
+        draft = find_draft(*args)
+        both_read_draft.wait(patience(10))
+        return draft
+
+    def open_in_turn(*args: Any) -> Any:
+        if next(callers):
+            is_second_checked.set()
+            assert has_first_opened.wait(patience(10))
+        else:
+            is_second_checked.wait(0.5 if is_locked else patience(10))
+        return open_round(*args)
+
+    find_draft, open_round = open_views.find_draft, open_views._open
+    monkeypatch.setattr(open_views, "find_draft", find_together)
+    monkeypatch.setattr(open_views, "_open", open_in_turn)
+    if not is_locked:
+        monkeypatch.setattr(open_views, "lock_draft", lambda *_: True)
+
+    def press(_: int) -> str:
+        same_browser = Client()
+        same_browser.cookies = client.cookies.copy()
+        try:
+            reply = same_browser.post(summary.wsgi_request.path, {"revision": 4})
+            has_first_opened.set()
+            return reply["Location"]
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(2) as threads:
+        addresses = list(threads.map(press, range(2)))
+    assert Administration.objects.count() == (1 if is_locked else 2)
+    # The second click leads to what the first one has opened.
+    assert len(set(addresses)) == (1 if is_locked else 2)
+    page = client.get(NEW)
+    assert page.wsgi_request.session[SESSION_KEY] == []
 
 
 def test_two_drafts_do_not_mix(client, staff, published):

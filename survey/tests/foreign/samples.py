@@ -106,7 +106,8 @@ def school_lss() -> bytes:
     )
 
 
-TSV_HEADERS = "class type/scale name relevance text help language mandatory".split()
+TSV_HEADERS = ["class", "type/scale", "name", "relevance"]
+TSV_HEADERS += ["text", "help", "language", "mandatory"]
 
 
 def tsv(rows: list[list[str]]) -> bytes:
@@ -200,31 +201,58 @@ def school_qsf() -> bytes:
     return qsf(
         [
             qsf_question(
-                "QID1", "pet", "MC", "SAVR", "Do you have a <b>pet</b>?",
-                Choices=choices("Yes", "No"), RecodeValues={"1": "1", "2": "0"},
+                "QID1",
+                "pet",
+                "MC",
+                "SAVR",
+                "Do you have a <b>pet</b>?",
+                Choices=choices("Yes", "No"),
+                RecodeValues={"1": "1", "2": "0"},
                 Validation=required,
                 Language={"ES": {"QuestionText": "¿Tienes una mascota?"}},
             ),
             qsf_question(
-                "QID2", "many", "TE", "SL", "How many?", Validation=number,
+                "QID2",
+                "many",
+                "TE",
+                "SL",
+                "How many?",
+                Validation=number,
                 DisplayLogic=logic(selected("QID1", "1")),
             ),
             qsf_question(
-                "QID3", "mood", "Matrix", "Likert", "How do you feel?",
-                SubSelector="SingleAnswer", Choices=choices("At home", "At school"),
+                "QID3",
+                "mood",
+                "Matrix",
+                "Likert",
+                "How do you feel?",
+                SubSelector="SingleAnswer",
+                Choices=choices("At home", "At school"),
                 Answers=choices("Bad", "Good"),
             ),
-            qsf_question("QID4", "rank", "RO", "DND", "Rank", Choices=choices("a", "b")),
             qsf_question(
-                "QID5", "why", "TE", "ML", "Why?",
-                DisplayLogic=logic({"LogicType": "DeviceType", "Description": "If mobile"}),
+                "QID4", "rank", "RO", "DND", "Rank", Choices=choices("a", "b")
             ),
             qsf_question(
-                "QID6", "sad", "TE", "ML", "Why sad, ${q://QID2/ChoiceTextEntryValue}?",
+                "QID5",
+                "why",
+                "TE",
+                "ML",
+                "Why?",
+                DisplayLogic=logic(
+                    {"LogicType": "DeviceType", "Description": "If mobile"}
+                ),
+            ),
+            qsf_question(
+                "QID6",
+                "sad",
+                "TE",
+                "ML",
+                "Why sad, ${q://QID2/ChoiceTextEntryValue}?",
                 DisplayLogic=logic(selected("QID3", "2/1")),
             ),
         ]
-    )  # fmt: skip
+    )
 
 
 REDCAP_HEADERS = (

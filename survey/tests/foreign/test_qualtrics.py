@@ -35,9 +35,11 @@ def test_survey_of_qualtrics_becomes_a_draft_and_a_report():
 
 def test_branch_is_the_condition_of_its_blocks():
     questions = [
-        qsf_question("QID1", "pet", "MC", "MAVR", "Pets?", Choices=choices("Cat", "Dog")),
+        qsf_question(
+            "QID1", "pet", "MC", "MAVR", "Pets?", Choices=choices("Cat", "Dog")
+        ),
         qsf_question("QID2", "cat", "TE", "SL", "The cat?"),
-    ]  # fmt: skip
+    ]
     block = {
         "ID": "BL_2",
         "Type": "Standard",
@@ -73,19 +75,23 @@ def test_conditions_with_and_and_or_are_refused():
     result = Result(
         qsf(
             [
-                qsf_question("QID1", "pet", "MC", "SAVR", "Pet?", Choices=choices("a", "b")),
+                qsf_question(
+                    "QID1", "pet", "MC", "SAVR", "Pet?", Choices=choices("a", "b")
+                ),
                 qsf_question("QID2", "mixed", "TE", "SL", "Mixed?", DisplayLogic=mixed),
-                qsf_question("QID3", "either", "TE", "SL", "Either?", DisplayLogic=either),
+                qsf_question(
+                    "QID3", "either", "TE", "SL", "Either?", DisplayLogic=either
+                ),
             ]
         )
-    )  # fmt: skip
+    )
     assert "relevant" not in result.row("mixed")
     assert result.outcome("mixed", "rule") == "refused"
     assert result.row("either")["relevant"] == "${pet} = '1' or ${pet} = '2'"
 
 
 def test_questions_in_the_trash_are_in_the_report():
-    kept = qsf_question("QID1", "pet", "TE", "SL", "Pet?")
+    pet = qsf_question("QID1", "pet", "TE", "SL", "Pet?")
     binned = qsf_question("QID2", "old", "TE", "SL", "Old?")
     block = {
         "ID": "BL_9",
@@ -93,7 +99,7 @@ def test_questions_in_the_trash_are_in_the_report():
         "Description": "Trash",
         "BlockElements": [{"Type": "Question", "QuestionID": "QID2"}],
     }
-    content = qsf([kept, binned], blocks=[block]).replace(
+    content = qsf([pet, binned], blocks=[block]).replace(
         b', {"Type": "Question", "QuestionID": "QID2"}', b"", 1
     )
     result = Result(content)

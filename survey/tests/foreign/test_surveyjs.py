@@ -66,3 +66,16 @@ def test_names_that_are_no_names_are_changed_by_a_stable_rule():
     )
     names = [item.name for item in result.draft.items()]
     assert names == ["How_many_pets", "how_many_pets_2", "q2nd", "q_constructor"]
+
+
+def test_comparisons_of_texts_are_refused_because_of_their_case():
+    result = converted(
+        {"type": "text", "name": "a", "title": "A?"},
+        {"type": "radiogroup", "name": "b", "title": "B?", "choices": ["xy", "x"]},
+        {"type": "text", "name": "c", "title": "C?", "visibleIf": "{a} = 'Yes'"},
+        # True of xy as well.
+        {"type": "text", "name": "d", "title": "D?", "visibleIf": "{b} contains 'x'"},
+        {"type": "text", "name": "e", "title": "E?", "visibleIf": "{b} anyof ['x']"},
+    )
+    outcomes = [result.outcome(name, "rule") for name in "cde"]
+    assert outcomes == ["refused", "refused", "taken"]

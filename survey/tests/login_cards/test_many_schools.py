@@ -8,12 +8,14 @@ from zipfile import ZipFile
 
 import pytest
 from django.db import IntegrityError, transaction
+from django.utils import timezone
 
 from accounts.models import AuditEntry, Membership, School
+from accounts.permissions import Permissions
 from accounts.tests.conftest import member
 from accounts.tests.logging_in import log_in
 from survey.fieldwork.login_cards import card_sets, pdf
-from survey.models import Administration, CardSet, Identity
+from survey.models import Administration, CardSet, Identity, RosterUpload
 from survey.people.access_codes import code_of, format_code
 from survey.tests.card_readers import read_pages
 from survey.tests.people import invite
@@ -277,6 +279,72 @@ def test_a_coordinator_learns_that_the_state_made_the_cards(
     # Those of few people were left out of cards to draw from.
     CardSet.objects.update(anonymous=True)
     assert "with this one" not in client.get(address).text
+
+
+def test_cards_of_unfinished_people_are_not_those_of_all(
+    client, staff, order, administration, people
+):
+    address = f"/console/administrations/{administration.pk}/cards/"
+
+    def are_made() -> bool:
+        pk = administration.pk
+        with_cards = card_sets.administrations_with_cards(Permissions(staff.chen), [pk])
+        log_in(client, staff.chen)
+        says = "with this one, were made" in client.get(address).text
+        assert says is bool(with_cards)
+        return says
+
+    log_in(client, staff.state)
+    order(unfinished="on")
+    assert not are_made()
+    # The twin: the same set, of everybody.
+    CardSet.objects.update(unfinished=False)
+    assert are_made()
+
+
+@pytest.mark.parametrize(
+    ("user", "district", "button"),
+    [
+        ("state", None, "Make login cards for all schools"),
+        ("state", "riverside", "Make login cards for all schools of Riverside"),
+        ("dana", "riverside", "Make login cards for all schools of Riverside"),
+        ("chen", None, ""),
+    ],
+)
+def test_an_applied_roster_offers_the_cards_of_its_schools(
+    client, staff, order, administration, people, user, district, button
+):
+    place = getattr(staff, district) if district else None
+    upload = RosterUpload.objects.create(
+        administration=administration,
+        by=getattr(staff, user),
+        district=place,
+        school=None if user != "chen" else staff.lincoln,
+        state=RosterUpload.State.APPLIED,
+        confirmed_at=timezone.now(),
+        confirmed_by=getattr(staff, user),
+        ended_at=timezone.now(),
+        complete_for=RosterUpload.CompleteFor.CHANGES,
+        name="roster.csv",
+        size=1,
+    )
+    log_in(client, getattr(staff, user))
+    page = client.get(f"/console/rosters/{upload.pk}/").text
+    assert ("Make login cards" in page) is bool(button)
+    assert ("Print login cards" in page) is not bool(button)
+    if not button:
+        return
+    assert f">{button}</button>" in page
+    [form] = re.findall(r'<form method="post" action="[^"]*/cards/">(.*)', page, re.S)
+    form = form.partition("</form>")[0]
+    sent = dict(re.findall(r'name="(\w+)" value="([^"]*)"', form))
+    del sent["csrfmiddlewaretoken"]
+    cards = order(**sent)
+    assert cards is not None and cards.made_at
+    assert cards.district == place
+    # Everybody's would be printed twice.
+    page = client.get(f"/console/rosters/{upload.pk}/").text
+    assert "Make login cards" not in page
 
 
 def test_a_file_that_failed_can_be_tried_again_once_that_can_help(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+import time
 from datetime import timedelta
 
 import pytest
@@ -26,6 +27,7 @@ from survey.models import (
     Response,
 )
 from survey.people.access_codes import LENGTH, format_code
+from survey.taking import session
 from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser, enrol
 from survey.tests.open_codes.cast import (
     begin,
@@ -128,7 +130,7 @@ def test_another_process_reads_the_code_from_the_cache(browser, code, monkeypatc
     lookup.forget_open_codes()
     with cost(monkeypatch) as spent:
         form_of(browser, code)
-    assert [sql.split()[0] for sql in spent.statements] == ["SELECT"]
+    assert [sql.split()[0] for sql in spent.statements] == ["SELECT", "SELECT"]
 
 
 def test_a_damaged_cache_entry_is_read_again(browser, code, monkeypatch):
@@ -169,6 +171,27 @@ def test_sending_the_form_twice_makes_one_respondent(browser, code):
     respondent = Respondent.objects.get()
     assert browser.session["taking"]["respondent_id"] == respondent.pk
     assert DeviceLogin.objects.count() == 1
+
+
+def test_a_second_click_with_the_cookies_of_the_first_reply_leads_on(code, monkeypatch):
+    """Its token is the one that the first click has replaced."""
+    strict = Client(enforce_csrf_checks=True)
+    token = strict.get("/open/").cookies[settings.CSRF_COOKIE_NAME].value
+    typed = {"code": code_of(code), "csrfmiddlewaretoken": token}
+    page = strict.post("/open/", typed).content.decode()
+    form = dict(re.findall(r'name="(\w+)" value="([^"]*)"', page))
+    other_tab = strict.post("/open/", typed).content.decode()
+    other_form = dict(re.findall(r'name="(\w+)" value="([^"]*)"', other_tab))
+    for _ in range(3):
+        reply = strict.post("/open/begin/", form)
+        assert (reply.status_code, reply["Location"]) == (302, "/open/begun/")
+    assert Respondent.objects.count() == 1
+    # A second tab is for another child.
+    assert strict.post("/open/begin/", other_form).status_code == 403
+    # And after a while, the person who goes back to the page may be another one.
+    now = time.time()
+    monkeypatch.setattr(session.time, "time", lambda: now + session.IMPATIENCE)
+    assert strict.post("/open/begin/", form).status_code == 403
 
 
 def test_a_new_page_begins_for_another_child(browser, code):
@@ -429,6 +452,8 @@ def test_a_limited_code_admits_as_many_as_it_has_seats(parents, lincoln, monkeyp
     assert OpenCodeSeat.objects.filter(open_code=code).count() == 2
     replies = [begin(Browser(), code) for _ in range(2)]
     late = Browser()
+    # Where the code is typed, which reads what the state shows.
+    late.get("/open/")
     form = form_of(late, code)
     with cost(monkeypatch) as spent:
         replies.append(late.post("/open/begin/", form))

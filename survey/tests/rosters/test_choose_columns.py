@@ -116,8 +116,8 @@ def test_errors_stand_next_to_the_field(
     assert response.status_code == 200
     assert message in str(response.context["form"].errors[field])
     text = response.content.decode()
-    [(where, _label, _error), *_others] = response.context["form"].problems()
-    assert f'href="#{where}"' in text and f'id="{where}"' in text
+    [(_problem, address), *_others] = response.context["form"].problems()
+    assert f'href="{address}"' in text and f'id="{address[1:]}"' in text
     assert state_of(asked) == "mapping"
     assert not RosterLayoutChoice.objects.exists() and not Job.objects.exists()
 

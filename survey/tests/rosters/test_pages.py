@@ -59,7 +59,7 @@ def test_the_page_names_the_system_of_a_recognised_file(
     header = "Student_Number,First_Name,Last_Name,Grade_Level,SchoolID,Enroll_Status"
     upload = dana.upload(administration, header, "00123,Maya,Lopez,7,lincoln,0")
     page = dana.get(f"/console/rosters/{upload.pk}/").content.decode()
-    assert "PowerSchool student export, recognised by the headers." in page
+    assert "PowerSchool student export, recognized by the headers." in page
 
 
 def test_analysts_cannot_upload_rosters(staff, administration, console_of):

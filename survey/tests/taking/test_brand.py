@@ -6,8 +6,12 @@ import pytest
 from django.db import OperationalError
 from django.test import Client
 
+from accounts.console import errors
 from accounts.models import Logo, PlaceSettings
-from survey.taking import places, unavailable
+from survey.fieldwork.open_codes.codes import code_of
+from survey.taking import error_pages, places, unavailable
+from survey.tests.conftest import Browser
+from survey.tests.open_codes.cast import form_of, open_code, open_to_parents
 
 pytestmark = pytest.mark.django_db
 LOGO = "0123456789abcdef0123456789abcdef-96x96"
@@ -52,6 +56,52 @@ def test_a_persons_pages_show_their_district(browser, maya, ohio):
         assert '<link rel="stylesheet" href="/accent/0a6375.css">' in html
         assert f"/logo/{LOGO}/" in html and "help@ohio.example" in html
         assert "#privacy" in html.partition("<footer")[2]
+
+
+def test_pages_of_a_school_before_the_login_show_its_district(lincoln, ohio):
+    district = lincoln.district
+    PlaceSettings.objects.create(
+        district=district, name="Riverside", accent="#0a6375", contact_phone="555 01"
+    )
+    code = open_code(open_to_parents(), lincoln)
+    visitor = Browser()
+    form = form_of(visitor, code)
+    offer = visitor.post("/open/", {"code": code_of(code)})
+    declined = visitor.post("/open/decline/", form)
+    visitor.post("/open/begin/", form_of(visitor, code))
+    pages = [offer, declined, visitor.get("/open/begun/")]
+    pages += [Client().get(f"/schools/{lincoln.pk}/")]
+    # From the cache as well.
+    pages += [Client().get(f"/schools/?district={district.pk}") for _ in range(2)]
+    for page in pages:
+        html = page.content.decode()
+        assert page.status_code == 200, page
+        assert "/accent/0a6375.css" in html and f"/logo/{LOGO}/" in html
+        assert "– Riverside</title>" in html and "555 01" in html
+        # The district has a contact of its own.
+        assert "help@ohio.example" not in html
+    for path in ("/schools/", "/open/"):
+        assert has_brand(Client().get(path).content.decode())
+
+
+@pytest.mark.parametrize("handlers", [error_pages, errors])
+@pytest.mark.parametrize("path", ["/take/", "/console/surveys/"])
+def test_errors_400_and_500_show_the_state_without_the_database(
+    rf, ohio, handlers, path, django_assert_num_queries
+):
+    places.place_of_state()
+    with django_assert_num_queries(0):
+        replies = [
+            handlers.bad_request(rf.get(path), ValueError()),
+            handlers.server_error(rf.get(path)),
+        ]
+    assert [reply.status_code for reply in replies] == [400, 500]
+    assert all(has_brand(reply.content.decode()) for reply in replies)
+    # A process that has read nothing yet.
+    places.forget_place_of_state()
+    with django_assert_num_queries(0):
+        reply = handlers.bad_request(rf.get(path), ValueError())
+    assert "Groundswell" in reply.content.decode()
 
 
 def test_the_pages_of_a_survey_lead_to_no_other_task(browser, maya):

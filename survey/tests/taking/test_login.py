@@ -16,7 +16,7 @@ from accounts.tests.logging_in import is_inside, type_password
 from survey.models import Administration, Respondent
 from survey.people.access_codes import format_code
 from survey.people.new_codes import reissue
-from survey.taking import login, login_session, saved_answers
+from survey.taking import login, login_session, saved_answers, session
 from survey.tests.conftest import Browser, code_of, enrol
 
 pytestmark = pytest.mark.django_db
@@ -87,6 +87,23 @@ def test_a_character_that_no_code_has_is_marked(browser, maya):
 def test_a_login_without_csrf_token_is_refused(maya):
     strict = Client(enforce_csrf_checks=True)
     assert strict.post("/", {"code": code_of(maya)}).status_code == 403
+
+
+def test_a_second_click_with_the_cookies_of_the_first_reply_leads_on(
+    maya, noor, monkeypatch
+):
+    """Its token is the one that the first click has replaced."""
+    strict = Client(enforce_csrf_checks=True)
+    token = strict.get("/").cookies[settings.CSRF_COOKIE_NAME].value
+    form = {"code": code_of(maya), "csrfmiddlewaretoken": token}
+    for _ in range(3):
+        reply = strict.post("/", form)
+        assert (reply.status_code, reply["Location"]) == (302, "/take/")
+    # The next child at this computer.
+    assert strict.post("/", {**form, "code": code_of(noor)}).status_code == 403
+    now = time.time()
+    monkeypatch.setattr(session.time, "time", lambda: now + session.IMPATIENCE)
+    assert strict.post("/", form).status_code == 403
 
 
 def test_a_login_replaces_the_last_session(browser, maya, noor):

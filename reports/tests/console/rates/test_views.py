@@ -4,6 +4,7 @@ import csv
 import io
 import re
 from datetime import UTC, datetime, timedelta
+from xml.etree import ElementTree
 
 import pytest
 from django.utils import timezone
@@ -16,6 +17,7 @@ from reports.tests.conftest import invite
 from survey.models import DayOff, Role, Wave
 
 pytestmark = pytest.mark.django_db
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture
@@ -333,6 +335,30 @@ def test_csv_files_keep_search_and_order(client, staff, counted):
         ("07", "8"),
         ("08", "4"),
     ]
+
+
+def test_the_chart_of_days_is_a_file_of_its_own(client, staff, counted):
+    log_in(client, staff.dana)
+    for address, place in (
+        (f"/console/rates/districts/{staff.riverside.pk}/", "Riverside"),
+        (f"/console/rates/schools/{staff.lincoln.pk}/", "Lincoln"),
+    ):
+        shown = client.get(address).content.decode()
+        assert f'href="?administration={counted.pk}&amp;svg=days" download' in shown
+        response = client.get(address, {"svg": "days"})
+        assert response["Content-Type"] == "image/svg+xml"
+        assert response["Content-Disposition"].startswith("attachment")
+        drawing = ElementTree.fromstring(response.content)  # noqa: S314
+        texts = [element.text for element in drawing.iter(f"{SVG}text")]
+        assert texts[:2] == [counted.title, f"{place}. Day by day"]
+        assert AuditEntry.objects.latest("pk").action == "download response rates"
+
+
+def test_a_page_without_a_chart_has_no_file(client, staff, counted):
+    log_in(client, staff.state)
+    address = f"/console/rates/schools/{staff.washington.pk}/"
+    assert "svg=days" not in client.get(address).content.decode()
+    assert client.get(address, {"svg": "days"}).status_code == 404
 
 
 def test_csv_files_have_all_rows_and_not_one_page(client, staff, students):

@@ -12,6 +12,7 @@ from pypdfium2.raw import FPDF_PAGEOBJ_IMAGE as IMAGE
 
 from accounts.models import AuditEntry, Logo, PlaceSettings
 from accounts.permissions import Permissions
+from accounts.place_settings import Brands
 from accounts.tests.logging_in import log_in
 from reports.models import (
     Calibration,
@@ -23,7 +24,6 @@ from reports.models import (
 )
 from reports.models.scores import FORMAT
 from reports.school_report import pdf
-from reports.school_report.brands import brands_of
 from reports.school_report.report import SchoolReports
 from reports.scores import scoring
 from reports.scores.visible import visible_scores
@@ -70,8 +70,8 @@ def test_a_report_compares_a_school_with_its_district_and_the_state(
     ) in page
     assert f"Safe school {school['safe'].score} neutral" in page
     assert f"±{school['trust'].error:.1f}" in page
-    assert "Question &lt;3&gt; (counts the other way round)" in page
-    assert "Less is better." in page
+    assert "Question &lt;3&gt; (reversed)" in page
+    assert "Lower scores are better." in page
     assert "50 is the average of “School climate" in page
     assert "How to read this report" in page
     assert "Change over time" not in page
@@ -329,10 +329,10 @@ def test_the_file_has_two_pages_with_the_brand_of_the_district(client, staff, fa
     assert [item.type for item in document[0].get_objects()].count(IMAGE) == 1
     # What the district has set comes first.
     PlaceSettings.objects.create(district=staff.riverside, name="Riverside Schools")
-    brand = brands_of([staff.riverside.pk, staff.lakeside.pk])
-    assert brand[staff.riverside.pk].name == "Riverside Schools"
-    assert brand[staff.lakeside.pk].name == "State of Ohio"
-    assert brand[staff.riverside.pk].size == (120, 32)
+    brands = Brands()
+    assert brands.of(staff.riverside.pk).name == "Riverside Schools"
+    assert brands.of(staff.lakeside.pk).name == "State of Ohio"
+    assert brands.of(staff.riverside.pk).size == (120, 32)
 
 
 def test_without_the_program_a_page_says_so(client, staff, fall, monkeypatch):

@@ -61,7 +61,7 @@ def test_schools_are_compared_with_their_rates(client, staff, fall):
     ]
 
 
-def test_noise_is_coloured_the_other_way_round(client, staff, fall):
+def test_noise_is_colored_the_other_way_round(client, staff, fall):
     rows = ScoreRow.objects.filter(administration=fall, level="school", attribute="")
     row = rows.get(place_id=staff.lincoln.pk)
     row.measures["trust"][3] = row.measures["noise"][3] = 85

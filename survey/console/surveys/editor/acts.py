@@ -25,6 +25,12 @@ from survey.console.surveys.editor.fields import (
     value_of,
     write_kind,
 )
+from survey.console.surveys.editor.rules import (
+    EditorRuleForm,
+    address_of,
+    posted_rules,
+    rule_form,
+)
 from survey.instrument.drafts import moves
 from survey.instrument.drafts.commands import (
     CommandRefused,
@@ -51,6 +57,7 @@ from survey.instrument.drafts.option_rows import (
     paste_options,
     place_option,
 )
+from survey.instrument.drafts.reading import read_rows_of
 from survey.instrument.drafts.store import change_draft, redo, undo
 from survey.instrument.drafts.workbook import ChangeConflict, DraftBook, cleaned
 from survey.instrument.xlsform.types import parse_type
@@ -88,6 +95,9 @@ class Outcome:
     # Of questions that read what was deleted or moved: (key, text).
     readers: list[tuple[str, str]] = field(default_factory=list)
     offers_undo: bool = False
+    # Forms of rules as they were filled in, and whether all of them are stored.
+    rules: dict[str, EditorRuleForm] = field(default_factory=dict)
+    has_unsaved_rule: bool = False
 
 
 def carry_out(survey: Survey, data: QueryDict, *, by: User) -> Outcome:
@@ -97,6 +107,7 @@ def carry_out(survey: Survey, data: QueryDict, *, by: User) -> Outcome:
     """
     outcome = Outcome(data.get("at", ""))
     save_fields(survey, data, by=by)
+    save_rules(survey, data, outcome, by=by)
     verb, _colon, argument = data.get("act", "").partition(":")
     if not verb:
         return outcome
@@ -160,6 +171,50 @@ def save_fields(survey: Survey, data: QueryDict, *, by: User) -> None:
         raise FieldsChanged(
             [with_author(survey, conflict) for conflict in changed.conflicts]
         ) from None
+
+
+def save_rules(survey: Survey, data: QueryDict, outcome: Outcome, *, by: User) -> None:
+    """Store the rules whose forms are complete."""
+    key = outcome.at
+    for rule in posted_rules(data):
+        survey.refresh_from_db(fields=["last_change"])
+        reading = read_rows_of(survey)
+        address = address_of(key, rule)
+        stored = Fields(reading.book).read(address)
+        form = rule_form(
+            reading,
+            key,
+            rule,
+            stored,
+            language=data.get("language", ""),
+            data=data.dict(),
+        )
+        if form is None:
+            continue
+        outcome.rules[rule] = form
+        outcome.has_unsaved_rule |= form.is_unfinished
+        if not form.is_complete or form.expression == form.seen:
+            continue
+        expression, seen = form.expression, form.seen
+
+        def command(
+            book: DraftBook,
+            address: Address = address,
+            expression: str = expression,
+            seen: str = seen,
+        ) -> None:
+            fields = Fields(book)
+            stored = fields.read(address)
+            if stored not in (cleaned(seen), cleaned(expression)):
+                raise FieldsChanged([Conflict(str(address), stored, expression)])
+            fields.write(address, expression)
+
+        try:
+            change_draft(survey, command, action="set_rule", by=by, about={"key": key})
+        except FieldsChanged as changed:
+            raise FieldsChanged(
+                [with_author(survey, conflict) for conflict in changed.conflicts]
+            ) from None
 
 
 def name_after_text(book: DraftBook, address: Address) -> None:

@@ -37,8 +37,10 @@ from survey.instrument.xlsform.types import parse_type
 SETTINGS = "-"
 LONG_TEXT = "long_text"
 VALUES = frozenset(
-    "type relevant required constraint choice_filter calculation default appearance"
-    " parameters version name".split()
+    (
+        *("type", "relevant", "required", "constraint", "choice_filter"),
+        *("calculation", "default", "appearance", "parameters", "version", "name"),
+    )
 )
 PARAMETER = r"(?<!\S){name}\s*=\s*(\S*)"
 

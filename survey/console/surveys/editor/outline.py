@@ -1,4 +1,4 @@
-"""List the pages and questions of a draft, as the left side of the editor shows them."""
+"""List the pages and questions of a draft, for the left side of the editor."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from survey.console.surveys.contents import KIND_WORDS
 from survey.instrument.definitions.schema import ANSWERABLE, Texts
-from survey.instrument.drafts.commands import groups_around, is_page, kind_of
+from survey.instrument.drafts.commands import is_page, kind_of
 from survey.instrument.drafts.reading import DraftReading
 from survey.instrument.xlsform.draft import BlockDraft, PageDraft
 from survey.instrument.xlsform.problems import Problem
@@ -18,9 +18,9 @@ GRID, HEADING, QUESTION, ROW = "grid", "heading", "question", "row"
 
 @dataclass(slots=True)
 class Entry:
-    """A question, grid, heading, or row that cannot be shown; `number` counts questions.
+    """A question, grid, heading or row that cannot be shown.
 
-    `place` is the row's place in the sheet.
+    `number` counts questions, `place` is the row's in the sheet.
     """
 
     key: str
@@ -64,6 +64,7 @@ class Outline:
         self.reading = reading
         self.language = language
         self.sheet = reading.book.sheet("survey")
+        self.outermost = self._outermost_groups()
         self.problems = dict(reading.problems_by_key)
         self._add_problems_of_options()
         self.pages = self._pages()
@@ -125,8 +126,21 @@ class Outline:
         if page.row is None:
             return "", title, ""
         row = self.reading.rows[page.row.number]
-        around = groups_around(self.sheet, row.key)
-        return row.key, title, around[0].key if around else ""
+        return row.key, title, self.outermost.get(row.key, "")
+
+    def _outermost_groups(self) -> dict[str, str]:
+        """Return the group around each row that is in one, as sections are."""
+        outermost: dict[str, str] = {}
+        depth, group = 0, ""
+        for row in self.sheet.rows:
+            kind = kind_of(self.sheet, row)
+            depth -= kind == "end"
+            if depth:
+                outermost[row.key] = group
+            elif kind == "begin":
+                group = row.key
+            depth += kind == "begin"
+        return outermost
 
     def _entries_of(self, block: BlockDraft, seen: set[str]) -> Iterator[Entry]:
         depth = 0
@@ -167,14 +181,13 @@ class Outline:
         return entry
 
     def is_about_label(self, problem: Problem) -> bool:
-        header = self.sheet.known
         return any(
             column.header == problem.column and column.key == "label"
-            for column in header.known.values()
+            for column in self.sheet.known.known.values()
         )
 
     def _add_rest(self, pages: list[PageEntry], seen: set[str]) -> None:
-        """Add rows that the reader refuses, so that they can be corrected or deleted."""
+        """Add rows that the reader refuses, to be corrected or deleted."""
         page: PageEntry | None = None
         by_key = {entry.key: shown for shown in pages for entry in shown.entries}
         by_key |= {shown.key: shown for shown in pages if shown.key}

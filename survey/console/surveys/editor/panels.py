@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from django.utils.translation import gettext as _
@@ -12,13 +12,13 @@ from survey.console.surveys.contents import KIND_WORDS
 from survey.console.surveys.editor.bank import lock_of
 from survey.console.surveys.editor.fields import (
     KINDS,
-    LONG_TEXT,
     SETTINGS,
     Address,
     Fields,
     measure_of,
 )
 from survey.console.surveys.editor.outline import GRID, Entry, Outline, PageEntry
+from survey.console.surveys.editor.rules import FIELDS, EditorRuleForm, rule_form
 from survey.instrument.bank.content import is_locked_field
 from survey.instrument.bank.locks import locked_rows
 from survey.instrument.definitions.schema import SELECTS
@@ -36,15 +36,15 @@ LINE, TEXT, CODE, SELECT, TICK, NUMBER = (
 # Longer lists are shown whole only if somebody asks for it.
 SHOWN_OPTIONS = 100
 KIND_NAMES = {
-    **{kind: KIND_WORDS[kind] for kind in KINDS if kind != LONG_TEXT},
-    LONG_TEXT: pgettext_lazy("question type", "long text"),
+    kind: KIND_WORDS.get(kind, pgettext_lazy("question type", "long text"))
+    for kind in KINDS
 }
 Choices = list[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class FieldView:
-    """A field of the settings; `seen` is what is stored, to compare when it is saved."""
+    """A field of the settings, with the address that it is sent with."""
 
     address: str
     label: str
@@ -83,6 +83,17 @@ class OptionsView:
         return len(self.options) < self.count
 
 
+@dataclass(frozen=True, slots=True)
+class RuleView:
+    """A rule in words; `code` is there for one that no form can show."""
+
+    rule: str
+    label: str
+    form: EditorRuleForm | None
+    code: FieldView
+    message: list[FieldView] = field(default_factory=list)
+
+
 @dataclass(slots=True)
 class Panel:
     """The settings of the selected row. `sort` chooses the template."""
@@ -95,7 +106,7 @@ class Panel:
     options: OptionsView | None = None
     scale: list[FieldView] = field(default_factory=list)
     answer: list[FieldView] = field(default_factory=list)
-    rules: list[FieldView] = field(default_factory=list)
+    rules: list[RuleView] = field(default_factory=list)
     more: list[FieldView] = field(default_factory=list)
     rows: list[tuple[str, list[FieldView]]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -117,7 +128,16 @@ class View:
 
 
 class PanelBuilder:
-    def __init__(self, reading: DraftReading, outline: Outline, view: View) -> None:
+    """`filled` are forms of rules as a user has just filled them in."""
+
+    def __init__(
+        self,
+        reading: DraftReading,
+        outline: Outline,
+        view: View,
+        filled: Mapping[str, EditorRuleForm],
+    ) -> None:
+        self.filled = filled
         self.reading = reading
         self.book = reading.book
         self.sheet = reading.book.sheet("survey")
@@ -197,8 +217,22 @@ class PanelBuilder:
             views.append(self.view_of(address, name, TEXT, language=language, **more))
         return views
 
-    def rule(self, key: str, field: str, label: str, hint: str) -> FieldView:
-        return self.view_of(Address("survey", key, field), label, CODE, hint=hint)
+    def rule(self, key: str, rule: str, label: str) -> RuleView:
+        code = self.view_of(Address("survey", key, FIELDS[rule]), label, CODE)
+        form = rule_form(
+            self.reading, key, rule, code.value, language=self.view.language
+        )
+        filled = self.filled.get(rule)
+        if form is not None and filled is not None and filled.is_unfinished:
+            # The next change is compared with what is stored now.
+            filled.take_over(form)
+            form = filled
+        message = []
+        if rule == "constraint" and code.value:
+            message = self.texts(
+                key, "constraint_message", _("Message if not accepted")
+            )
+        return RuleView(rule, label, form, code, message)
 
     def rest_of(self, key: str, shown: Iterable[FieldView]) -> list[str]:
         """Return the problems of a row that stand at none of its fields."""
@@ -254,8 +288,9 @@ class PanelBuilder:
         panel.has_made_up_name = bool(entry.name)
         panel.is_on_loose_page = not page.key
         shown = [
-            *(panel.texts + panel.scale + panel.answer + panel.rules + panel.more),
+            *(panel.texts + panel.scale + panel.answer + panel.more),
             panel.kind,
+            *self.rule_fields(panel.rules),
             *self.option_fields(panel.options),
         ]
         panel.problems = self.rest_of(key, shown)
@@ -302,22 +337,14 @@ class PanelBuilder:
             ]
         return views
 
-    def rules(self, key: str, kind: str) -> list[FieldView]:
-        views = [
-            self.rule(key, "relevant", _("Shown if"), _("Blank: everybody sees it.")),
-        ]
+    def rules(self, key: str, kind: str) -> list[RuleView]:
+        views = [self.rule(key, "relevant", _("Shown if"))]
         if kind in ("note", "calculate", "hidden"):
-            if kind == "calculate":
-                views.append(self.rule(key, "calculation", _("Calculated as"), ""))
             return views
-        views.append(self.rule(key, "required_if", _("Required if"), ""))
-        views.append(
-            self.rule(key, "constraint", _("Accepted if"), _("“.” is the answer."))
-        )
-        if views[-1].value:
-            views += self.texts(key, "constraint_message", _("Message if not accepted"))
+        views.append(self.rule(key, "required", _("Required if")))
+        views.append(self.rule(key, "constraint", _("Accepted if")))
         if kind in SELECTS:
-            views.append(self.rule(key, "choice_filter", _("Options shown where"), ""))
+            views.append(self.rule(key, "choice_filter", _("Options offered if")))
         return views
 
     def more(self, key: str, row: Row, kind: str) -> list[FieldView]:
@@ -329,6 +356,9 @@ class PanelBuilder:
                 hint=_("The column in exports. It is made from the text."),
             )
         ]
+        if kind == "calculate":
+            address = Address("survey", key, "calculation")
+            views.insert(0, self.view_of(address, _("Calculated as"), CODE))
         measures = self.book.sheet("measures")
         names = [
             (measures.value(row, "name"), self.measure_label(row))
@@ -428,6 +458,11 @@ class PanelBuilder:
             if name
         ]
 
+    def rule_fields(self, rules: Iterable[RuleView]) -> Iterable[FieldView]:
+        for rule in rules:
+            yield rule.code
+            yield from rule.message
+
     def option_fields(self, options: OptionsView | None) -> Iterable[FieldView]:
         for option in options.options if options else ():
             yield option.value
@@ -461,8 +496,12 @@ class PanelBuilder:
             ]
             if rows and parse_type(self.sheet.value(rows[0], "type")).option_set:
                 panel.options = self.options(rows[0])
-        panel.rules = [self.rule(key, "relevant", _("Shown if"), "")]
-        shown = [*panel.texts, *panel.rules, *self.option_fields(panel.options)]
+        panel.rules = [self.rule(key, "relevant", _("Shown if"))]
+        shown = [
+            *panel.texts,
+            *self.rule_fields(panel.rules),
+            *self.option_fields(panel.options),
+        ]
         panel.problems = self.rest_of(key, shown)
         return panel
 
@@ -486,11 +525,7 @@ class PanelBuilder:
             languages=self.fields.languages,
         )
         panel.texts = self.texts(key, "label", _("Page title"), placeholder=_("None"))
-        panel.rules = [
-            self.rule(
-                key, "relevant", _("Show this page if"), _("Blank: everybody sees it.")
-            )
-        ]
+        panel.rules = [self.rule(key, "relevant", _("Show this page if"))]
         panel.more = [
             self.view_of(Address("survey", key, "name"), _("Name of the page"), LINE)
         ]
@@ -499,7 +534,9 @@ class PanelBuilder:
                 *self.texts(page.section, "label", _("Title of the section")),
                 *panel.more,
             ]
-        panel.problems = self.rest_of(key, [*panel.texts, *panel.rules, *panel.more])
+        panel.problems = self.rest_of(
+            key, [*panel.texts, *self.rule_fields(panel.rules), *panel.more]
+        )
         return panel
 
     def row(self, entry: Entry) -> Panel:

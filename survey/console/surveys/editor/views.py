@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
+from urllib.parse import quote
 
 from csp.constants import NONE, SELF
 from csp.decorators import csp_replace, csp_update
@@ -12,7 +14,7 @@ from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.formats import date_format
-from django.utils.html import format_html, format_html_join
+from django.utils.html import escape
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
@@ -24,6 +26,7 @@ from django.views.decorators.http import require_POST, require_safe
 from accounts.access import needs
 from accounts.http import StaffRequest
 from accounts.permissions import Capability
+from accounts.templatetags.console import icon
 from survey.console.surveys.editor.acts import (
     Conflict,
     FieldsChanged,
@@ -31,8 +34,9 @@ from survey.console.surveys.editor.acts import (
     carry_out,
 )
 from survey.console.surveys.editor.canvas import Canvas
-from survey.console.surveys.editor.outline import Entry, Outline, PageEntry
+from survey.console.surveys.editor.outline import GRID, Entry, Outline, PageEntry
 from survey.console.surveys.editor.panels import KIND_NAMES, Panel, PanelBuilder, View
+from survey.console.surveys.editor.rules import EditorRuleForm
 from survey.console.surveys.views import own_survey_or_404
 from survey.instrument.drafts.commands import CommandRefused, languages_of, title_of
 from survey.instrument.drafts.reading import DraftReading, read_rows_of
@@ -45,7 +49,14 @@ from survey.models import Survey
 class Editor:
     """A draft as one user looks at it: the selected row, page and languages."""
 
-    def __init__(self, request: StaffRequest, survey: Survey, data: QueryDict) -> None:
+    def __init__(
+        self,
+        request: StaffRequest,
+        survey: Survey,
+        data: QueryDict,
+        rules: Mapping[str, EditorRuleForm] | None = None,
+    ) -> None:
+        self.rules = rules or {}
         self.request = request
         self.survey = survey
         self.data = data
@@ -91,7 +102,9 @@ class Editor:
 
     @cached_property
     def panel(self) -> Panel:
-        return PanelBuilder(self.reading, self.outline, self.view).build(self.at)
+        return PanelBuilder(self.reading, self.outline, self.view, self.rules).build(
+            self.at
+        )
 
     @property
     def state(self) -> dict[str, str]:
@@ -128,10 +141,7 @@ class Editor:
             "panel": self.panel,
             "view": self.view,
             "languages": self.languages,
-            "kinds": [
-                *(("page", _("Page")), ("grid", _("Grid: statements with one scale"))),
-                *((kind, str(words)) for kind, words in KIND_NAMES.items()),
-            ],
+            "kinds": kinds_to_add(),
             "problems": count,
             "undo": undoable(self.survey, self.request.user) is not None,
             "redo": redoable(self.survey, self.request.user) is not None,
@@ -142,74 +152,76 @@ class Editor:
 
     def outline_html(self) -> SafeString:
         """Render the outline. Not by a template: a survey may have 1,000 rows."""
-        return format_html_join(
-            "",
-            '<li class="ed-page{}" data-page="{}"{}>'
-            '<div class="ed-line ed-head"{}>{}</div><ol class="ed-entries">{}</ol></li>',
-            (
-                (
-                    " ed-current" if page is self.page else "",
-                    page.number,
-                    format_html(' data-key="{}"', page.key) if page.key else "",
-                    format_html(' data-key="{}"', page.key) if page.key else "",
-                    self._page_line(page),
-                    format_html_join(
-                        "",
-                        '<li class="ed-line ed-{}{}" data-key="{}" data-depth="{}">{}</li>',
-                        (
-                            (
-                                entry.sort,
-                                " ed-inner" if entry.depth else "",
-                                entry.key,
-                                entry.depth,
-                                self._entry_line(entry),
-                            )
-                            for entry in page.entries
-                        ),
-                    ),
-                )
-                for page in self.outline.pages
-            ),
+        return SafeString("".join(map(self._page_html, self.outline.pages)))
+
+    def _page_html(self, page: PageEntry) -> str:
+        current = " ed-current" if page is self.page else ""
+        key = f' data-key="{escape(page.key)}"' if page.key else ""
+        number = f'<span class="ed-number">{page.number}</span>'
+        title = page.title or _("Page %(number)s") % {"number": page.number}
+        link = self._link(
+            page.key or (page.entries[0].key if page.entries else ""),
+            f'{number}<span class="ed-text">{escape(title)}</span>',
+            is_current=bool(page.key) and page.key == self.at,
+            problems=len(page.problems),
+        )
+        entries = "".join(map(self._entry_html, page.entries))
+        return (
+            f'<li class="ed-page{current}" data-page="{page.number}"{key}>'
+            f'<div class="ed-line ed-head"{key}>{link}</div>'
+            f'<ol class="ed-entries">{entries}</ol></li>'
         )
 
-    def _page_line(self, page: PageEntry) -> SafeString:
-        key = page.key or (page.entries[0].key if page.entries else "")
-        return format_html(
-            '<a href="{}" data-at="{}"{}><span class="ed-number">{}</span>'
-            '<span class="ed-text">{}</span>{}</a>',
-            self.address(at=key),
-            key,
-            self._current(page.key),
-            page.number,
-            page.title or _("Page %(number)s") % {"number": page.number},
-            self._mark(len(page.problems), is_unfinished=False),
-        )
-
-    def _entry_line(self, entry: Entry) -> SafeString:
-        return format_html(
-            '<a href="{}" data-at="{}"{}><span class="ed-number">{}</span>'
-            '<span class="ed-text{}">{}</span><span class="ed-name">{}</span>{}</a>',
-            self.address(at=entry.key),
+    def _entry_html(self, entry: Entry) -> str:
+        number = self.grid_icon if entry.sort == GRID else entry.number or ""
+        missing = " ed-missing" if entry.is_unfinished else ""
+        text = escape(entry.text) or _("No text yet")
+        link = self._link(
             entry.key,
-            self._current(entry.key),
-            entry.number or "",
-            " ed-missing" if entry.is_unfinished else "",
-            entry.text or _("No text yet"),
-            entry.name,
-            self._mark(len(entry.problems), is_unfinished=entry.is_unfinished),
+            f'<span class="ed-number">{number}</span>'
+            f'<span class="ed-text{missing}">{text}</span>'
+            f'<span class="ed-name">{escape(entry.name)}</span>',
+            is_current=entry.key == self.at,
+            problems=len(entry.problems),
+        )
+        inner = " ed-inner" if entry.depth else ""
+        return (
+            f'<li class="ed-line ed-{entry.sort}{inner}" data-key="{escape(entry.key)}"'
+            f' data-depth="{entry.depth}">{link}</li>'
         )
 
-    def _current(self, key: str) -> SafeString:
-        is_current = bool(key) and key == self.at
-        return SafeString(' aria-current="true"' if is_current else "")
+    def _link(self, key: str, content: str, *, is_current: bool, problems: int) -> str:
+        current = ' aria-current="true"' if is_current else ""
+        mark = self.mark if problems else ""
+        return (
+            f'<a href="{self.base}{quote(key)}" data-at="{escape(key)}"{current}>'
+            f"{content}{mark}</a>"
+        )
 
-    def _mark(self, problems: int, *, is_unfinished: bool) -> SafeString:
-        if problems:
-            return format_html(
-                '<span class="ed-mark" title="{0}"><span class="visually-hidden">{0}</span></span>',
-                _("There is a problem here"),
-            )
-        return SafeString("")
+    @cached_property
+    def base(self) -> str:
+        """Return the address of a row, as HTML, without its key."""
+        return escape(self.address(at="", page="") + "&at=").replace(
+            "/edit/&amp;", "/edit/?", 1
+        )
+
+    @cached_property
+    def grid_icon(self) -> str:
+        return icon("rows-3")
+
+    @cached_property
+    def mark(self) -> str:
+        words = escape(_("There is a problem here"))
+        return (
+            f'<span class="ed-mark" title="{words}">'
+            f'<span class="visually-hidden">{words}</span></span>'
+        )
+
+
+def kinds_to_add() -> list[tuple[str, str]]:
+    """Return what can be added, and its name: choices first."""
+    kinds = [(kind, str(words)) for kind, words in KIND_NAMES.items()]
+    return [*kinds[:2], ("grid", _("grid: statements with one scale")), *kinds[2:]]
 
 
 def _draft_or_none(request: StaffRequest, pk: int) -> Survey | None:
@@ -280,6 +292,11 @@ def survey_edit_change(request: StaffRequest, pk: int) -> HttpResponse:
         status, body = 409, {"error": str(error)}
     except (CommandRefused, LimitReached) as error:
         status, body = 422, {"error": str(error)}
+    if not _wants_json(request) and outcome.has_unsaved_rule:
+        # Conditions are added and chosen by buttons, each of which shows the page.
+        editor = Editor(request, survey, request.POST, outcome.rules)
+        editor.at = outcome.at
+        return render(request, "survey/console/editor/page.html", editor.context())
     if not _wants_json(request):
         if error := body.get("error"):
             messages.error(request, str(error))
@@ -292,7 +309,7 @@ def survey_edit_change(request: StaffRequest, pk: int) -> HttpResponse:
     survey.refresh_from_db(fields=["last_change", "published_at"])
     if body.get("published"):
         return JsonResponse(body, status=status)
-    editor = Editor(request, survey, request.POST)
+    editor = Editor(request, survey, request.POST, outcome.rules)
     editor.at = outcome.at
     return JsonResponse({**_parts(editor, outcome), **body}, status=status)
 
@@ -330,6 +347,7 @@ def _parts(editor: Editor, outcome: Outcome | None = None) -> dict[str, object]:
             "focus": outcome.focus,
             "message": outcome.message,
             "offersUndo": outcome.offers_undo,
+            "hasUnsavedRule": outcome.has_unsaved_rule,
             "readers": [
                 {"key": key, "text": text, "href": editor.address(at=key)}
                 for key, text in outcome.readers

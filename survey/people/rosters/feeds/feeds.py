@@ -137,14 +137,7 @@ def change_feed(
                 settings.get(field, getattr(current, field)) != getattr(current, field)
                 for field in SOURCE
             )
-            new_identity = settings.get("identity", current.identity)
-            if new_identity != current.identity:
-                # The next scan tells both IDs of everybody, so that nobody is added
-                # a second time.
-                if current.store and not current.previous_identity:
-                    current.previous_identity = current.identity
-                elif new_identity == current.previous_identity:
-                    current.previous_identity = ""
+            _note_identity(current, settings.get("identity", current.identity))
             for field, value in settings.items():
                 setattr(current, field, value)
             new_servers = servers_of(current)
@@ -180,6 +173,18 @@ def change_feed(
     except IntegrityError as error:
         raise ValidationError({"name": NAME_TAKEN}) from error
     feed.refresh_from_db()
+
+
+def _note_identity(feed: RosterFeed, identity: str) -> None:
+    """Let the next scan tell both IDs of everybody, if another column has the ID.
+
+    So nobody is added a second time.
+    """
+    if identity != feed.identity:
+        if feed.store and not feed.previous_identity:
+            feed.previous_identity = feed.identity
+        elif identity == feed.previous_identity:
+            feed.previous_identity = ""
 
 
 def _set_administrations(

@@ -221,12 +221,21 @@ class HttpClient:
             "write": self.limits.read_seconds,
             "pool": self.limits.connect_seconds,
         }
+        for value in headers.values():
+            # Before anything is encoded: those errors would hold the value.
+            if not is_header_value(value):
+                raise DownloadFailed(
+                    _("The credentials hold characters that cannot be sent.")
+                )
         with (
             _named_errors(url.host),
             self._pools[url.scheme].stream(
                 method,
                 url.text,
-                headers=_header_bytes(headers),
+                headers=[
+                    (name.encode("ascii"), value.encode("latin-1"))
+                    for name, value in headers.items()
+                ],
                 content=body,
                 extensions={"timeout": timeouts},
             ) as response,
@@ -243,19 +252,6 @@ class HttpClient:
 def is_header_value(text: str) -> bool:
     """Test if a text can be sent as the value of a header."""
     return text == text.strip() and bool(re.fullmatch(r"[\x20-\x7e\xa0-\xff]*", text))
-
-
-def _header_bytes(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    for value in headers.values():
-        # Before anything is encoded: those errors would hold the value.
-        if not is_header_value(value):
-            raise DownloadFailed(
-                _("The credentials hold characters that cannot be sent.")
-            )
-    return [
-        (name.encode("ascii"), value.encode("latin-1"))
-        for name, value in headers.items()
-    ]
 
 
 def _decoded(chunks: Iterable[bytes], encoding: str, host: str) -> Iterator[bytes]:

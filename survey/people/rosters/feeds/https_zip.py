@@ -16,7 +16,6 @@ from survey.people.rosters.feeds.download_types import (
     new_file,
 )
 from survey.people.rosters.feeds.http_client import (
-    Answer,
     HttpClient,
     check_status,
     is_header_value,
@@ -49,7 +48,20 @@ def fetch(
         if answer.status == 304 and source.etag:
             return source.unchanged(size=0, etag=source.etag)
         check_status(answer)
-        return _stored(source, answer, folder)
+        with new_file(folder, ".zip") as (path, file):
+            writer = ZipWriter(file, answer.url.host)
+            for chunk in answer.chunks():
+                writer.write(chunk)
+            digest = writer.finish()
+        etag = answer.headers.get("etag", "")
+        if not etag and (modified := answer.headers.get("last-modified", "")):
+            etag = MODIFIED + modified
+        if len(etag) > MOST_ETAG or not is_header_value(etag):
+            etag = ""
+        if digest == source.digest:
+            path.unlink()
+            return source.unchanged(size=writer.size, etag=etag)
+        return Download(path, writer.size, digest, etag)
 
 
 def _conditions(etag: str) -> dict[str, str]:
@@ -70,20 +82,3 @@ def credential_headers(credentials: Mapping[str, str]) -> dict[str, str]:
         pair = f"{credentials['username']}:{credentials.get('password', '')}"
         return {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
     return {}
-
-
-def _stored(source: FeedSource, answer: Answer, folder: Path) -> Download:
-    with new_file(folder, ".zip") as (path, file):
-        writer = ZipWriter(file, answer.url.host)
-        for chunk in answer.chunks():
-            writer.write(chunk)
-        digest = writer.finish()
-    etag = answer.headers.get("etag", "")
-    if not etag and (modified := answer.headers.get("last-modified", "")):
-        etag = MODIFIED + modified
-    if len(etag) > MOST_ETAG or not is_header_value(etag):
-        etag = ""
-    if digest == source.digest:
-        path.unlink()
-        return source.unchanged(size=writer.size, etag=etag)
-    return Download(path, writer.size, digest, etag)

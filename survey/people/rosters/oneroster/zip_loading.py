@@ -64,7 +64,16 @@ def load_archive(
     }
     _find_roles(archive, files, modes, report)
     if not by_hand:
-        _refuse_delta_without_base(db, modes)
+        loaded = {name for (name,) in db.execute("SELECT name FROM loaded")}
+        for name in _NEEDS_BASE:
+            if modes.get(name) == DELTA and name not in loaded:
+                raise OneRosterInvalid(
+                    _(
+                        "%(name)s.csv is a delta, but no complete %(name)s.csv was"
+                        " loaded before. Ask for a complete (bulk) export first."
+                    )
+                    % {"name": name}
+                )
     for name, csv_file in files.items():
         notes = _load_file(db, csv_file, replace=modes[name] == BULK)
         report.rows[name] = csv_file.rows_read
@@ -179,19 +188,6 @@ def _find_roles(
     }
     report.notes[:] = [note for note in report.notes if note not in ignored]
     report.notes.append(_("roles.csv is read like users.csv, which has no roles"))
-
-
-def _refuse_delta_without_base(db: sqlite3.Connection, modes: dict[str, str]) -> None:
-    loaded = {name for (name,) in db.execute("SELECT name FROM loaded")}
-    for name in _NEEDS_BASE:
-        if modes.get(name) == DELTA and name not in loaded:
-            raise OneRosterInvalid(
-                _(
-                    "%(name)s.csv is a delta, but no complete %(name)s.csv was"
-                    " loaded before. Ask for a complete (bulk) export first."
-                )
-                % {"name": name}
-            )
 
 
 def _load_file(

@@ -48,6 +48,7 @@ def http_server(
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
 
         def do_GET(self) -> None:
             headers = {name.lower(): value for name, value in self.headers.items()}

@@ -1,0 +1,70 @@
+// Forms of rules in words: each change is sent, and what is complete is stored.
+
+const RULE_PAUSE = 700;
+
+export class RuleForms {
+  // `send` does what a form says.
+  constructor(settings, send) {
+    this.settings = settings;
+    this.sendForm = send;
+    this.timers = new Map();
+  }
+
+  // Until it is sent, what the server shows of other changes does not replace it.
+  keep(form) {
+    form.dataset.kept = "yes";
+  }
+
+  onInput(target) {
+    const form = target.closest(".ed-rule");
+    this.keep(form);
+    if (target.nodeName === "SELECT") return;
+    clearTimeout(this.timers.get(form));
+    this.timers.set(
+      form,
+      setTimeout(() => this.send(form), RULE_PAUSE),
+    );
+  }
+
+  onChange(target) {
+    const form = target.closest(".ed-rule");
+    const isSubject = /-(item|operator)$/.test(target.name);
+    if (isSubject) this.send(form, "refresh");
+    else if (target.nodeName === "SELECT" || this.timers.has(form)) this.send(form);
+  }
+
+  flush() {
+    for (const form of [...this.timers.keys()]) this.send(form);
+  }
+
+  send(form, action = "") {
+    clearTimeout(this.timers.get(form));
+    this.timers.delete(form);
+    if (!form.isConnected) return;
+    this.keep(form);
+    const { rule } = form.dataset;
+    const more = { rule, action };
+    for (const field of form.querySelectorAll("[name]")) {
+      if (field.nodeName !== "BUTTON") more[field.name] = field.value;
+    }
+    more[`rule-${rule}-do`] = action;
+    this.sendForm(more);
+  }
+
+  find(rule) {
+    return this.settings.querySelector(`.ed-rule[data-rule="${rule}"]`);
+  }
+
+  onSent(rule, isDone) {
+    const form = this.find(rule);
+    if (form && isDone && !this.timers.has(form)) delete form.dataset.kept;
+  }
+
+  onShown(rule, isUnsaved, action) {
+    const form = this.find(rule);
+    if (!form) return;
+    if (isUnsaved) this.keep(form);
+    if (/^(add|group)/.test(action)) form.querySelector("[autofocus]")?.focus();
+    else if (action.startsWith("remove")) form.querySelector("select, summary")?.focus();
+  }
+}

@@ -1,0 +1,265 @@
+"""A survey is written in Chromium, by keys, in two tabs and without a connection."""
+
+from __future__ import annotations
+
+import pytest
+from django.urls import reverse
+from playwright.sync_api import Page, expect
+
+from accounts.models import Membership, User
+from survey.instrument.drafts.reading import read_rows_of
+from survey.instrument.drafts.store import load_book
+from survey.models import Survey
+from survey.tests.browser.accessibility import violations_on
+from survey.tests.browser.test_console_surveys import console  # noqa: F401
+from survey.tests.console.test_survey_editor import ROWS
+from survey.tests.console.test_surveys import draft_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+DESK = {"width": 1440, "height": 900}
+NARROW = {"width": 390, "height": 844}
+COLUMN = "Walking\nBy bike\nBy bus 🚌\nBy car\n"
+
+
+@pytest.fixture
+def draft() -> Survey:
+    return draft_of(rows=ROWS)
+
+
+@pytest.fixture
+def colleague() -> User:
+    other = User.objects.create(email="pat@example.org")
+    Membership.objects.create(user=other, role=Membership.Role.STATE)
+    return other
+
+
+def opened(page: Page, draft: Survey) -> Page:
+    page.goto(reverse("survey_edit", args=[draft.pk]))
+    expect(page.locator("html.ed-ready")).to_be_attached()
+    return page
+
+
+def line(page: Page, text: str):
+    return page.locator(".ed-line > a", has=page.get_by_text(text, exact=True))
+
+
+def choose(page: Page, text: str) -> None:
+    line(page, text).click()
+    field = page.locator("#ed-settings textarea").first
+    expect(field).to_have_value(text)
+
+
+def add(page: Page, kind: str) -> None:
+    page.locator(".ed-add summary").click()
+    page.get_by_role("button", name=kind, exact=True).click()
+    expect(page.locator("#ed-settings textarea").first).to_be_focused()
+
+
+def saved(page: Page) -> None:
+    expect(page.locator("#ed-status")).to_have_attribute("data-state", "saved")
+
+
+def paste(page: Page, text: str) -> None:
+    page.evaluate(
+        """(text) => {
+            const data = new DataTransfer();
+            data.setData("text/plain", text);
+            data.setData("text/html", "<p class=MsoNormal>" + text + "</p>");
+            const options = { clipboardData: data, bubbles: true, cancelable: true };
+            document.activeElement.dispatchEvent(new ClipboardEvent("paste", options));
+        }""",
+        text,
+    )
+
+
+def texts(page: Page) -> list[str]:
+    return page.locator(".ed-text").all_inner_texts()
+
+
+def test_a_survey_is_written_by_keys_and_nothing_is_lost(staff, console, draft):  # noqa: F811
+    page = opened(console(staff.state, viewport=DESK), draft)
+    canvas = page.frame_locator("#ed-canvas")
+    choose(page, "Why a ${pet}?")
+    expect(canvas.locator(".ed-badge")).to_contain_text("Shown if")
+
+    add(page, "One choice")
+    page.keyboard.type("How do you get to school?")
+    expect(canvas.locator(".ed-selected")).to_contain_text("How do you get to school?")
+    page.keyboard.press("Tab")
+    name = page.locator("[name^='f:survey'][name$=':name:']")
+    expect(name).to_have_value("get_school")
+    page.locator(".ed-options textarea").first.focus()
+    page.keyboard.press("Control+A")
+    paste(page, COLUMN)
+    expect(canvas.locator(".ed-selected .option")).to_have_text(
+        ["Walking", "By bike", "By bus 🚌", "By car", "Option 2"]
+    )
+    # Enter adds an option, Backspace deletes an empty one, Alt and arrows move it.
+    option = page.locator(".ed-options textarea")
+    option.nth(3).press("Enter")
+    expect(option.nth(4)).to_be_focused()
+    page.keyboard.type("Other")
+    expect(canvas.locator(".ed-selected .option").nth(4)).to_have_text("Other")
+    page.keyboard.press("Alt+ArrowUp")
+    expect(canvas.locator(".ed-selected .option").nth(3)).to_have_text("Other")
+    expect(option.nth(3)).to_be_focused()
+    option.nth(5).fill("")
+    option.nth(5).press("Backspace")
+    expect(option).to_have_count(5)
+
+    # A rule, chosen in words.
+    page.locator("#ed-rule-relevant > summary").click()
+    page.select_option("#ed-rule-relevant [name$='-item']", "pet")
+    page.locator("#ed-rule-relevant select[name$='-value']").select_option("dog")
+    expect(canvas.locator(".ed-selected .ed-badge")).to_contain_text("Dog")
+
+    page.get_by_role("button", name="Add page").click()
+    expect(page.locator("#ed-settings textarea").first).to_be_focused()
+    page.keyboard.type("Is there anything else?")
+    saved(page)
+    page.locator(".ed-add summary").click()
+    page.get_by_role("button", name="Grid: statements with one scale").click()
+    expect(page.locator("#ed-settings textarea").first).to_be_focused()
+    page.keyboard.type("How much do you agree?")
+    row = page.locator("#ed-rows textarea").first
+    row.focus()
+    paste(page, "I feel safe.\r\nI am heard.\r\nThe rules are fair.")
+    expect(line(page, "The rules are fair.")).to_be_visible()
+    saved(page)
+
+    # Lines move by keys, and the focus stays.
+    line(page, "Is there anything else?").focus()
+    page.keyboard.press("Alt+ArrowDown")
+    expect(page.locator(".ed-text").nth(-1)).to_have_text("Is there anything else?")
+    expect(line(page, "Is there anything else?")).to_be_focused()
+    page.keyboard.press("Control+Z")
+    expect(page.locator(".ed-text").nth(-1)).to_have_text("The rules are fair.")
+    page.keyboard.press("Delete")
+    expect(page.locator("#ed-toast")).to_contain_text("1 question is deleted.")
+    page.locator("#ed-toast").get_by_role("button", name="Undo").click()
+    expect(line(page, "Is there anything else?")).to_be_visible()
+
+    written = texts(page)
+    page.reload()
+    assert texts(page) == written
+    draft.refresh_from_db()
+    assert not read_rows_of(draft).problems
+
+
+def test_typing_without_a_connection_is_kept_and_saved(staff, console, draft):  # noqa: F811
+    page = opened(console(staff.state, viewport=DESK), draft)
+    choose(page, "Which pet?")
+    page.context.set_offline(True)
+    page.locator("#ed-settings textarea").first.fill("Which animal?")
+    expect(page.locator("#ed-status")).to_contain_text("no connection")
+    # The tab is lost meanwhile, and another one is opened.
+    page.close()
+    other = page.context.new_page()
+    other.context.set_offline(False)
+    opened(other, draft)
+    expect(line(other, "Which animal?")).to_be_visible()
+    saved(other)
+    assert (
+        other.evaluate("Object.keys(localStorage).filter(k => k.includes(':label'))")
+        == []
+    )
+
+
+def test_two_people_type_into_one_field(staff, console, colleague, draft):  # noqa: F811
+    page = opened(console(staff.state, viewport=DESK), draft)
+    other = opened(console(colleague, viewport=DESK), draft)
+    for tab in (page, other):
+        choose(tab, "Which pet?")
+    other.locator("#ed-settings textarea").first.fill("Which animal?")
+    saved(other)
+    mine = page.locator("#ed-settings textarea").first
+    mine.fill("Which pets?")
+    box = page.locator(".ed-conflict")
+    expect(box).to_contain_text("pat@example.org changed this at")
+    expect(box).to_contain_text("Which animal?")
+    expect(mine).to_have_value("Which pets?")
+    mine.fill("Which pets or animals?")
+    box.get_by_role("button", name="Keep mine").click()
+    expect(box).to_have_count(0)
+    saved(page)
+    expect(line(page, "Which pets or animals?")).to_be_visible()
+    other.locator("#ed-settings textarea").first.fill("Which one?")
+    other.get_by_role("button", name="Take theirs").click()
+    expect(other.locator("#ed-settings textarea").first).to_have_value(
+        "Which pets or animals?"
+    )
+    saved(other)
+
+
+def test_a_login_that_ends_keeps_the_text(staff, console, draft):  # noqa: F811
+    page = opened(console(staff.state, viewport=DESK), draft)
+    choose(page, "Which pet?")
+    cookies = page.context.cookies()
+    page.context.clear_cookies()
+    page.locator("#ed-settings textarea").first.fill("Which animal?")
+    notice = page.locator("#ed-notice")
+    expect(notice).to_contain_text("no longer logged in")
+    expect(notice.get_by_role("link")).to_have_attribute("target", "_blank")
+    page.context.add_cookies(cookies)
+    expect(notice).to_be_hidden()
+    saved(page)
+    expect(line(page, "Which animal?")).to_be_visible()
+
+
+def test_a_right_that_is_withdrawn_keeps_the_text(staff, console, draft):  # noqa: F811
+    page = opened(console(staff.state, viewport=DESK), draft)
+    choose(page, "Which pet?")
+    Membership.objects.filter(user=staff.state).delete()
+    field = page.locator("#ed-settings textarea").first
+    field.fill("Which animal?")
+    expect(page.locator("#ed-notice")).to_contain_text("You may no longer edit")
+    expect(field).to_have_value("Which animal?")
+
+
+def test_a_question_deleted_meanwhile_gives_its_text_back(
+    staff,
+    console,
+    colleague,
+    draft,  # noqa: F811
+):
+    page = opened(console(staff.state, viewport=DESK), draft)
+    other = opened(console(colleague, viewport=DESK), draft)
+    choose(page, "Why a ${pet}?")
+    line(other, "Why a ${pet}?").focus()
+    other.keyboard.press("Delete")
+    expect(line(other, "Why a ${pet}?")).to_have_count(0)
+    page.locator("#ed-settings textarea").first.fill("A long text")
+    notice = page.locator("#ed-notice")
+    expect(notice).to_contain_text("deleted this meanwhile")
+    expect(notice.locator("textarea")).to_have_value("A long text")
+
+
+def test_dragging_moves_a_question(staff, console, draft):  # noqa: F811
+    page = opened(console(staff.state, viewport=DESK), draft)
+    pet, why = line(page, "Which pet?"), line(page, "Why a ${pet}?")
+    pet.hover()
+    page.mouse.down()
+    box = why.bounding_box()
+    assert box
+    page.mouse.move(box["x"] + 40, box["y"] + 10, steps=5)
+    page.mouse.move(box["x"] + 40, box["y"] + box["height"] - 2, steps=5)
+    page.mouse.up()
+    expect(page.locator("#ed-live")).to_have_text("Moved.")
+    sheet = load_book(draft).sheet("survey")
+    assert [sheet.value(row, "name") for row in sheet.rows][1:3] == ["why", "pet"]
+
+
+def test_the_editor_is_accessible_and_reads_on_a_phone(staff, console, draft):  # noqa: F811
+    page = opened(console(staff.state, viewport=DESK), draft)
+    screens = [
+        {"viewport": DESK},
+        {"viewport": DESK, "color_scheme": "dark"},
+        {"viewport": NARROW},
+    ]
+    for text in ("Which pet?", "How much?", "Pets"):
+        page.set_viewport_size(DESK)
+        line(page, text).click()
+        expect(page.locator("#ed-settings textarea").first).to_have_value(text)
+        if page.locator("#ed-rule-relevant").count():
+            page.locator("#ed-rule-relevant > summary").click()
+        assert violations_on(page, screens) == []

@@ -1,0 +1,391 @@
+"""A draft is edited in the browser: each change is stored, or both texts are shown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from accounts.models import Membership, User
+from accounts.tests.logging_in import log_in
+from survey.console.surveys.editor.fields import Address, Fields
+from survey.instrument.definitions.publishing import publish_survey
+from survey.instrument.drafts.commands import CommandRefused
+from survey.instrument.drafts.reading import read_rows_of
+from survey.instrument.drafts.store import load_book
+from survey.models import DraftChange, Survey
+from survey.tests.console.test_surveys import draft_of
+
+pytestmark = pytest.mark.django_db
+LABELS = ["label::English (en)", "label::Español (es)"]
+ROWS = [
+    ["type", "name", *LABELS, "required", "relevant", "appearance"],
+    ["begin group", "pets_page", "Pets", "Mascotas"],
+    ["select_one pets", "pet", "Which pet?", "¿Qué mascota?", "yes"],
+    ["text", "why", "Why a ${pet}?", "¿Por qué?", None, "${pet} = 'cat'"],
+    ["end group"],
+    ["begin group", "more_page", "More", "Más"],
+    ["begin group", "grid", "How much?", "¿Cuánto?", None, None, "table-list"],
+    ["select_one pets", "first", "First?", "¿Primero?"],
+    ["select_one pets", "second", "Second?", "¿Segundo?"],
+    ["end group"],
+    ["end group"],
+]
+
+
+@pytest.fixture
+def draft() -> Survey:
+    return draft_of(rows=ROWS)
+
+
+class Editor:
+    """The requests that a browser sends for one user."""
+
+    def __init__(self, survey: Survey, user: User) -> None:
+        self.survey = survey
+        self.client = log_in(Client(), user)
+
+    def post(self, **data: str) -> Any:
+        return self.client.post(
+            reverse("survey_edit_change", args=[self.survey.pk]),
+            data,
+            headers={"accept": "application/json"},
+        )
+
+    def type(self, address: str, text: str, *, seen: str, **more: str) -> Any:
+        fields = {f"seen:{address}": seen, f"f:{address}": text}
+        return self.post(**fields, **more)
+
+    def act(self, verb: str, at: str = "", **more: str) -> dict[str, Any]:
+        reply = self.post(act=verb, at=at, **more)
+        assert reply.status_code == 200, reply.content
+        return reply.json()
+
+    def page(self, at: str = "") -> str:
+        address = reverse("survey_edit", args=[self.survey.pk])
+        return self.client.get(f"{address}?at={at}").content.decode()
+
+    def key(self, name: str) -> str:
+        sheet = load_book(self.survey).sheet("survey")
+        rows = [row for row in sheet.rows if sheet.value(row, "name") == name]
+        return rows[0].key
+
+    def read(self, name: str, field: str, language: str = "") -> str:
+        address = Address("survey", self.key(name), field, language)
+        return Fields(load_book(self.survey)).read(address)
+
+    def names(self) -> list[str]:
+        sheet = load_book(self.survey).sheet("survey")
+        return [name for row in sheet.rows if (name := sheet.value(row, "name"))]
+
+    def options(self, name: str) -> list[str]:
+        choices = load_book(self.survey).sheet("choices")
+        rows = [row for row in choices.rows if choices.value(row, "list") == name]
+        return [choices.value(row, "name") for row in rows]
+
+
+@pytest.fixture
+def editor(draft, staff) -> Editor:
+    return Editor(draft, staff.state)
+
+
+@pytest.fixture
+def colleague(draft, staff) -> Editor:
+    other = User.objects.create(email="pat@example.org")
+    Membership.objects.create(user=other, role=Membership.Role.STATE)
+    return Editor(draft, other)
+
+
+def test_a_survey_is_written_and_published(editor, draft, staff):
+    page = editor.page()
+    assert "Which pet?" in page and "Why a ${pet}?" in page
+    pet = editor.key("pet")
+    added = editor.act("add:select_one", at=pet)
+    key, focus = added["at"], added["focus"]
+    assert focus == "label" and "No text yet" in added["outline"]
+    text = f"survey:{key}:label:en"
+    editor.type(text, "How old is your pet?", seen="", at=key)
+    reply = editor.type(text, "How old is it?", seen="How old is your pet?", left=text)
+    assert reply.status_code == 200
+    assert editor.names()[1:4] == ["pet", "old", "why"]
+    options = Fields(load_book(draft)).book.sheet("choices").rows
+    first = options[-2].key
+    editor.act(
+        f"options-paste:{first}", at=key, text="A puppy\r\nYoung\tabout 3\n\nOld"
+    )
+    settings = editor.page(key)
+    for label in ("A puppy", "Young about 3", "Old", "Option 2"):
+        assert f"\n{label}</textarea>" in settings
+    editor.type(f"survey:{key}:required_choice:", "yes", seen="")
+    editor.act(f"up:{key}", at=key)
+    assert editor.names()[1:4] == ["old", "pet", "why"]
+    editor.act("undo")
+    assert editor.names()[1:4] == ["pet", "old", "why"]
+    draft.refresh_from_db()
+    assert not read_rows_of(draft).problems
+    canvas = reverse("survey_edit_canvas", args=[draft.pk])
+    assert "How old is it?" in editor.client.get(f"{canvas}?at={key}").content.decode()
+
+
+def test_a_text_that_somebody_else_changed_is_not_overwritten(editor, colleague):
+    address = f"survey:{editor.key('pet')}:label:en"
+    colleague.type(address, "Which animal?", seen="Which pet?")
+    reply = editor.type(address, "Which pets?", seen="Which pet?")
+    assert reply.status_code == 409
+    [conflict] = reply.json()["conflicts"]
+    assert conflict["sentence"].startswith("pat@example.org changed this at")
+    assert (conflict["theirs"], conflict["mine"]) == ("Which animal?", "Which pets?")
+    assert editor.read("pet", "label", "en") == "Which animal?"
+    # *Keep mine* says that it was seen.
+    reply = editor.type(address, "Which pets?", seen="Which animal?")
+    assert reply.status_code == 200
+    assert editor.read("pet", "label", "en") == "Which pets?"
+
+
+def test_without_what_was_seen_a_text_is_lost(editor, colleague):
+    """The twin: what the comparison is for."""
+    address = f"survey:{editor.key('pet')}:label:en"
+    colleague.type(address, "Which animal?", seen="Which pet?")
+    editor.type(address, "Which pets?", seen="Which animal?")
+    assert editor.read("pet", "label", "en") == "Which pets?"
+
+
+def test_a_text_that_is_sent_again_changes_nothing(editor, draft):
+    address = f"survey:{editor.key('pet')}:label:en"
+    for _attempt in range(2):
+        assert editor.type(address, "Which?", seen="Which pet?").status_code == 200
+    assert DraftChange.objects.filter(survey=draft).count() == 1
+
+
+def test_deleting_names_the_questions_that_read_it(editor):
+    body = editor.act(f"delete:{editor.key('pet')}", at=editor.key("pet"))
+    assert body["message"] == "1 question is deleted." and body["offersUndo"]
+    assert [row["text"] for row in body["readers"]] == ["Why a ${pet}?"]
+    assert body["at"] == editor.key("why")
+    assert editor.act("undo")["message"] == "Undone."
+    assert "pet" in editor.names()
+
+
+def test_moving_below_a_reader_names_it(editor):
+    body = editor.act(f"down:{editor.key('pet')}", at=editor.key("pet"))
+    assert [row["text"] for row in body["readers"]] == ["Why a ${pet}?"]
+
+
+def test_questions_move_from_page_to_page_and_stop_at_the_ends(editor):
+    why = editor.key("why")
+    editor.act(f"down:{why}")
+    assert editor.names() == ["pets_page", "pet", "more_page", "why", *NAMES[4:]]
+    editor.act(f"up:{why}")
+    assert editor.names() == NAMES
+    assert editor.act(f"up:{editor.key('pets_page')}")["message"].startswith(
+        "It is the"
+    )
+    editor.act(f"down:{editor.key('pets_page')}")
+    assert editor.names() == [*NAMES[3:], *NAMES[:3]]
+
+
+NAMES = ["pets_page", "pet", "why", "more_page", "grid", "first", "second"]
+
+
+def test_a_row_is_placed_below_a_grid_or_into_a_page(editor):
+    pet, grid = editor.key("pet"), editor.key("grid")
+    editor.act(f"place:{pet}", after=grid)
+    assert editor.names()[-1] == "pet"
+    editor.act(f"place:{pet}", after=f"into:{editor.key('pets_page')}")
+    assert editor.names() == NAMES
+    reply = editor.post(act=f"place:{grid}", after=editor.key("first"))
+    assert reply.status_code == 422 and "outside" in reply.json()["error"]
+
+
+def test_a_shared_list_is_locked_and_copied(editor):
+    pet = editor.key("pet")
+    assert "Used by 3 questions" in editor.page(pet)
+    assert "readonly" in editor.page(pet)
+    editor.act(f"own-options:{pet}", at=pet)
+    assert editor.read("pet", "type") == "select_one pet_options"
+    assert editor.read("first", "type") == "select_one pets"
+    assert "readonly" not in editor.page(pet)
+    # The rows of one grid share their list anyway.
+    assert "Used by" not in editor.page(editor.key("grid"))
+
+
+def test_options_are_added_moved_and_deleted(editor):
+    pet = editor.key("pet")
+    editor.act(f"own-options:{pet}", at=pet)
+    choices = load_book(editor.survey).sheet("choices")
+    cat, dog = [row.key for row in choices.rows[-2:]]
+    editor.act(f"option-down:{cat}", at=pet)
+    focus = editor.act(f"option-add:{dog}", at=pet)["focus"]
+    added = focus.split(":")[1]
+    editor.type(f"choices:{added}:label:en", "Eel 🐟", seen="")
+    assert editor.options("pet_options") == ["dog", "option", "cat"]
+    editor.act(f"option-delete:{cat}", at=pet)
+    assert editor.options("pet_options") == ["dog", "option"]
+    editor.act(f"option-delete:{dog}", at=pet)
+    reply = editor.post(act=f"option-delete:{added}", at=pet)
+    assert reply.status_code == 422
+
+
+def test_too_many_options_are_refused_and_nothing_is_stored(editor, draft):
+    pet = editor.key("pet")
+    cat = load_book(draft).sheet("choices").rows[0].key
+    text = "\n".join(f"Option {n}" for n in range(10_000))
+    reply = editor.post(act=f"options-paste:{cat}", at=pet, text=text)
+    assert reply.status_code == 422 and "1,000" in reply.json()["error"]
+    assert not DraftChange.objects.exists()
+
+
+def test_a_name_that_is_taken_is_refused_at_its_field(editor):
+    address = f"survey:{editor.key('pet')}:name:"
+    reply = editor.type(address, "why", seen="pet")
+    assert reply.status_code == 422
+    assert reply.json()["error"] == "Another question is called why."
+    reply = editor.type(address, "animal", seen="pet")
+    assert reply.status_code == 200
+    assert editor.read("why", "relevant") == "${animal} = 'cat'"
+    assert editor.read("why", "label", "en") == "Why a ${animal}?"
+
+
+def test_a_kind_keeps_what_it_can(editor):
+    pet = editor.key("pet")
+    address = f"survey:{pet}:kind:"
+    editor.type(address, "long_text", seen="select_one")
+    assert editor.read("pet", "type") == "text"
+    assert editor.read("pet", "appearance") == "multiline"
+    editor.type(address, "range", seen="long_text")
+    assert editor.read("pet", "appearance") == ""
+    editor.type(f"survey:{pet}:end:", "5", seen="")
+    editor.type(f"survey:{pet}:start:", "0", seen="")
+    assert editor.read("pet", "parameters") == "end=5 start=0"
+    editor.type(address, "select_multiple", seen="range")
+    assert editor.read("pet", "parameters") == ""
+    assert editor.read("pet", "type").startswith("select_multiple ")
+
+
+def test_statements_of_a_grid_are_pasted(editor):
+    first, grid = editor.key("first"), editor.key("grid")
+    editor.act(f"rows-paste:{first}", at=grid, text="I am safe.\nI am heard.\n")
+    sheet = load_book(editor.survey).sheet("survey")
+    labels = [row.cells.get(3) for row in sheet.rows if "pets" in row.cells.get(1, "")]
+    assert labels == ["Which pet?", "I am safe.", "I am heard.", "Second?"]
+
+
+def test_a_rule_is_chosen_in_words(editor):
+    key = editor.key("first")
+    form = {
+        "rule-relevant-seen": "",
+        "rule-relevant-code": "",
+        "rule-relevant-group0-join": "all",
+        "rule-relevant-1-group": "0",
+        "rule-relevant-1-item": "pet",
+        "rule-relevant-1-operator": "is",
+        "rule-relevant-1-value": "",
+    }
+    body = editor.post(at=key, **form, **{"rule-relevant-do": "refresh"}).json()
+    assert body["hasUnsavedRule"] and editor.read("first", "relevant") == ""
+    form["rule-relevant-1-value"] = "dog"
+    body = editor.post(at=key, **form).json()
+    assert editor.read("first", "relevant") == "${pet} = 'dog'"
+    assert not body["hasUnsavedRule"]
+    # Of the same form in another tab, which has not seen the rule.
+    form["rule-relevant-1-value"] = "cat"
+    reply = editor.post(at=key, **form)
+    assert reply.status_code == 409
+    assert editor.read("first", "relevant") == "${pet} = 'dog'"
+
+
+def test_a_rule_as_code_stays_as_it_is(editor):
+    key = editor.key("why")
+    code = "string-length( ${pet} )  > 2"
+    editor.type(f"survey:{key}:relevant:", code, seen="${pet} = 'cat'")
+    assert "string-length( ${pet} )  &gt; 2" in editor.page(key)
+    form = {"rule-relevant-seen": code, "rule-relevant-code": code}
+    assert editor.post(at=key, **form).status_code == 200
+    assert editor.read("why", "relevant") == code
+
+
+def test_the_survey_has_a_title_and_languages(editor, draft):
+    editor.type("settings:-:title:en", "All about pets", seen="About pets")
+    body = editor.act("language:", token="Arabic")
+    assert body["title"] == "All about pets"
+    assert "العربية" in body["settings"] or "Arabic" in body["settings"]
+    canvas = reverse("survey_edit_canvas", args=[draft.pk])
+    assert 'dir="rtl"' in editor.client.get(f"{canvas}?language=ar").content.decode()
+
+
+def test_a_question_that_is_gone_is_said_so(editor, colleague):
+    address = f"survey:{editor.key('why')}:label:en"
+    colleague.act(f"delete:{editor.key('why')}")
+    reply = editor.type(address, "Why not?", seen="Why a ${pet}?")
+    assert reply.status_code == 409
+    assert reply.json()["error"] == "Somebody has deleted this meanwhile."
+
+
+def test_a_published_survey_is_not_changed(editor, draft, staff):
+    address = f"survey:{editor.key('pet')}:label:en"
+    publish_survey(survey=draft)
+    reply = editor.type(address, "Which?", seen="Which pet?")
+    assert reply.status_code == 409 and reply.json()["published"]
+    page = editor.client.get(reverse("survey_edit", args=[draft.pk]))
+    assert page["Location"] == reverse("survey_detail", args=[draft.pk])
+
+
+def test_without_scripts_forms_are_sent(editor):
+    pet = editor.key("pet")
+    change = reverse("survey_edit_change", args=[editor.survey.pk])
+    data = {f"seen:survey:{pet}:label:en": "Which pet?"}
+    data |= {f"f:survey:{pet}:label:en": "Which animal?", "at": pet}
+    reply = editor.client.post(change, {**data, "act": f"down:{pet}"}, follow=True)
+    assert reply.status_code == 200 and "Which animal?" in reply.content.decode()
+    assert editor.names()[1:3] == ["why", "pet"]
+    # An unticked box is not sent.
+    shuffle = f"survey:{pet}:shuffle:"
+    editor.client.post(change, {f"seen:{shuffle}": "", f"f:{shuffle}": "yes"})
+    assert editor.read("pet", "parameters") == "randomize=true"
+    editor.client.post(change, {f"seen:{shuffle}": "yes"})
+    assert editor.read("pet", "parameters") == ""
+
+
+def test_unknown_addresses_are_refused():
+    for text in ("survey:k1:media:", "measures:k1:name:", "survey:k1:label", "x"):
+        with pytest.raises(CommandRefused):
+            Address.parse(text)
+
+
+def test_rows_that_cannot_be_shown_are_listed(editor, draft):
+    pet = editor.key("pet")
+    editor.type(f"survey:{pet}:type:", "geopoint", seen="select_one pets")
+    page = editor.page(pet)
+    assert "Row that can’t be shown" in page and "geopoint" in page
+    assert "There is a problem here" in page
+
+
+def test_an_empty_survey_gets_its_first_question(staff):
+    draft = draft_of(rows=[ROWS[0], ROWS[1], ROWS[2], ROWS[4]])
+    editor = Editor(draft, staff.state)
+    body = editor.act(f"delete:{editor.key('pets_page')}")
+    assert body["outline"] == "" and body["canvas"]["html"] == ""
+    body = editor.act("add:text")
+    assert body["page"] == 1 and "No text yet" in body["outline"]
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_change_takes_as_many_statements_for_each_size(
+    rows, staff, django_assert_num_queries
+):
+    draft = draft_of(
+        rows=[ROWS[0], *[[*ROWS[2][:1], f"q{n}", "?"] for n in range(rows)]]
+    )
+    editor = Editor(draft, staff.state)
+    address = f"survey:{editor.key('q0')}:label:en"
+    editor.type(address, "One?", seen="?")
+    with django_assert_num_queries(CHANGE):
+        editor.type(address, "Two?", seen="One?")
+    key = editor.key("q0")
+    with django_assert_num_queries(SHOW):
+        editor.page(key)
+
+
+CHANGE, SHOW = 26, 6
