@@ -75,7 +75,10 @@ export class Canvas {
 
   mark(item, mark) {
     this.assign(item, mark.key);
-    item.classList.toggle("ed-unfinished", mark.unfinished);
+    item.classList.toggle("ed-unfinished", Boolean(mark.missing));
+    // Respondents would see the name of the variable there.
+    const label = mark.missing && item.querySelector(".label-text, p");
+    if (label) label.textContent = mark.missing;
     if (!mark.badges.length) return;
     const badges = this.document.createElement("div");
     badges.className = "ed-badges";

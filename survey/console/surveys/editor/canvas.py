@@ -67,7 +67,7 @@ class Canvas:
                 "key": entry.key,
                 "badges": badges,
                 "problems": len(entry.problems),
-                "unfinished": entry.is_unfinished,
+                "missing": _("No text yet") if entry.is_unfinished else "",
             }
         return {"items": items, "blocks": self.blocks(), "page": self.page.key}
 

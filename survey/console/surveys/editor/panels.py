@@ -113,8 +113,8 @@ class Panel:
     languages: list[Language] = field(default_factory=list)
     # That it is a question of the bank; None if it is not.
     lock: dict[str, object] | None = None
-    has_made_up_name: bool = False
-    is_on_loose_page: bool = False
+    # The rows of a page that has no group, for which it can get one.
+    loose: str = ""
 
 
 @dataclass(frozen=True)
@@ -285,8 +285,9 @@ class PanelBuilder:
         panel.rules = self.rules(key, kind)
         panel.more = self.more(key, row, kind)
         panel.lock = lock_of(self.book, key)
-        panel.has_made_up_name = bool(entry.name)
-        panel.is_on_loose_page = not page.key
+        if not page.key:
+            top = [shown.key for shown in page.entries if not shown.depth]
+            panel.loose = ",".join(top)
         shown = [
             *(panel.texts + panel.scale + panel.answer + panel.more),
             panel.kind,
@@ -426,10 +427,10 @@ class PanelBuilder:
         """Count the questions that share a list, without those of the same grid."""
         parent = self.parent_of(row.key)
         outside = [
-            other
-            for other in questions_using(self.book, option_set)
-            if other.key != row.key
-            and (not parent or self.parent_of(other.key) != parent)
+            user
+            for user in questions_using(self.book, option_set)
+            if user.key != row.key
+            and (not parent or self.parent_of(user.key) != parent)
         ]
         return len(outside) + 1 if outside else 0
 
@@ -525,7 +526,7 @@ class PanelBuilder:
             languages=self.fields.languages,
         )
         panel.texts = self.texts(key, "label", _("Page title"), placeholder=_("None"))
-        panel.rules = [self.rule(key, "relevant", _("Show this page if"))]
+        panel.rules = [self.rule(key, "relevant", _("Shown if"))]
         panel.more = [
             self.view_of(Address("survey", key, "name"), _("Name of the page"), LINE)
         ]
