@@ -30,7 +30,7 @@ from survey.instrument.definitions.measures import measures_of
 from survey.instrument.definitions.publishing import NotPublishable
 from survey.instrument.definitions.schema import load_definition
 from survey.instrument.definitions.uploads import receive_upload
-from survey.instrument.drafts.drafting import is_stale, refresh_rows
+from survey.instrument.drafts.drafting import is_unchecked, refresh_rows
 from survey.models import Administration, PublishedSurvey, Survey
 
 
@@ -75,7 +75,7 @@ def survey_correct(request: StaffRequest, pk: int) -> HttpResponse:
     if published is None:
         raise Http404
     form = WorkbookForm(request.POST or None, request.FILES or None)
-    if request.method == "POST" and form.is_valid():
+    if request.method == "POST" and not refusal and form.is_valid():
         file = form.cleaned_data["file"]
         upload = receive_upload(
             name=file.name,
@@ -109,7 +109,7 @@ def survey_correction(request: StaffRequest, pk: int) -> HttpResponse:
         comparison = compare(earlier, definition, measures)
     else:
         try:
-            if is_stale(survey):
+            if is_unchecked(survey):
                 refresh_rows(survey)
                 measures = measures_of(corrects.survey), measures_of(survey)
             definition = corrected_definition(survey, earlier, corrects.digest)

@@ -21,7 +21,7 @@ def test_a_question_goes_from_a_survey_through_the_bank_into_another(
     draft = survey_of(OWN, choices=OTHERS, district=staff.riverside)
     state = open_console(device(viewport=DESK), staff.state, server.url)
     state.goto(f"/console/surveys/{survey.pk}/")
-    state.get_by_text("More actions").click()
+    state.get_by_text("More actions", exact=True).click()
     state.get_by_role("link", name="Add to question bank").click()
     state.get_by_label("I feel safe here.").check()
     check_both(state, "add to the bank")

@@ -12,9 +12,11 @@ from survey.instrument.drafts.drafting import publish_draft
 from survey.instrument.drafts.store import load_book
 from survey.models import BankQuestion, Wave
 from survey.tests.bank.bank import (
+    HEADER,
     MEASURES,
     OTHERS,
     OWN,
+    SAFE,
     STATE,
     bank,
     key_of,
@@ -276,6 +278,20 @@ def test_published_surveys_and_corrections_take_nothing(staff, state, draft):
     publish_draft(survey=survey, by=staff.state)
     address = reverse("survey_edit_bank", args=[survey.pk])
     assert state.get(address).status_code == 404
+
+
+def test_a_correction_changes_no_locked_text(staff, state):
+    bank(staff.state, "safe")
+    rows = [[*HEADER[:4], "bank_question"], [*SAFE, "safe 1"]]
+    published = publish_draft(survey=survey_of(rows, "one"), by=staff.state)
+    rows[1] = [*SAFE[:2], "I am safe.", SAFE[3], "safe 1"]
+    correction = survey_of(rows, "two")
+    correction.corrects = published
+    correction.save(update_fields=["corrects"])
+    response = state.post(reverse("survey_correction", args=[correction.pk]))
+    assert response.status_code == 409
+    assert "differs from the state’s question" in response.content.decode()
+    assert not correction.published.exists()
 
 
 @pytest.mark.parametrize("count", [1, 3])
