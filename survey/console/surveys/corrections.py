@@ -75,7 +75,7 @@ def survey_correct(request: StaffRequest, pk: int) -> HttpResponse:
     if published is None:
         raise Http404
     form = WorkbookForm(request.POST or None, request.FILES or None)
-    if request.method == "POST" and not refusal and form.is_valid():
+    if request.method == "POST" and form.is_valid():
         file = form.cleaned_data["file"]
         upload = receive_upload(
             name=file.name,
@@ -122,7 +122,7 @@ def survey_correction(request: StaffRequest, pk: int) -> HttpResponse:
         if published is None or administration.published != published
     ]
     form = UseForm(offering, request.POST if request.method == "POST" else None)
-    if request.method == "POST" and form.is_valid():
+    if request.method == "POST" and not refusal and form.is_valid():
         try:
             return _publish_and_use(request, survey, corrects, form.chosen)
         except NotACorrection:
