@@ -353,9 +353,7 @@ urlpatterns = [
     path("surveys/bank/<int:pk>/version/", bank.bank_version, name="bank_version"),
     path("surveys/bank/<int:pk>/retire/", bank.bank_retire, name="bank_retire"),
     path("surveys/<int:pk>/to-bank/", bank.survey_to_bank, name="survey_to_bank"),
-    path(
-        "surveys/<int:pk>/edit/bank/", bank.survey_edit_bank, name="survey_edit_bank"
-    ),
+    path("surveys/<int:pk>/edit/bank/", bank.survey_edit_bank, name="survey_edit_bank"),
     path("surveys/<int:pk>/", surveys.survey_detail, name="survey_detail"),
     path("surveys/<int:pk>/edit/", editor.survey_edit, name="survey_edit"),
     path(

@@ -319,14 +319,12 @@ class VersionForm(forms.Form):
                     is_needed = field == "label" and language is first
                     self._add(field, words, language, texts, is_needed=is_needed)
             for number, option in enumerate(content["options"]):
-                words = _("Option %(value)s") % {"value": option["value"]}
-                is_needed = language is first
                 self._add(
                     f"option{number}",
-                    words,
+                    _("Option %(value)s") % {"value": option["value"]},
                     language,
                     option["label"],
-                    is_needed=is_needed,
+                    is_needed=language is first,
                 )
 
     def _add(

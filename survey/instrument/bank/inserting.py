@@ -159,9 +159,9 @@ def _cells(book: DraftBook, survey: Sheet, content: Content) -> dict[int, str]:
         )
     cells = {survey.column("type"): content["type"]}
     if content["options"]:
-        kind, _blank, other = content["type"].partition(" ")
+        kind, _blank, suffix = content["type"].partition(" ")
         option_set = _list_for(book, content)
-        cells = {survey.column("type"): f"{kind} {option_set} {other}".strip()}
+        cells = {survey.column("type"): f"{kind} {option_set} {suffix}".strip()}
     for field, text in content["cells"].items():
         cells[survey.column(field)] = text
     for field in LOCKED_TEXTS:

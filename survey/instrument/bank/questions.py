@@ -92,12 +92,12 @@ def add_version(
         )
     if content == last.content:
         raise CommandRefused(_("Nothing is different from the version before."))
-    others = {
+    taken = {
         name.casefold()
         for code, name in _names_by_code().items()
         if code != question.code
     }
-    if content["name"].casefold() in others:
+    if content["name"].casefold() in taken:
         raise CommandRefused(
             _("Another question is called %(name)s.") % {"name": content["name"]}
         )

@@ -187,9 +187,9 @@ def test_districts_change_nothing_in_the_bank(staff, dana, draft):
 
 def test_surveys_of_other_districts_are_not_named(staff, state, dana):
     [question] = bank(staff.state, "safe")
-    other = survey_of(OWN, "lakes", choices=OTHERS, district=staff.lakeside)
-    assert insert(dana, other, [question]).status_code == 404
-    insert(state, other, [question])
+    lakes = survey_of(OWN, "lakes", choices=OTHERS, district=staff.lakeside)
+    assert insert(dana, lakes, [question]).status_code == 404
+    insert(state, lakes, [question])
     assert "lakes" in page(state, "bank_question", question.pk)
     assert "lakes" not in page(dana, "bank_question", question.pk)
 
