@@ -42,7 +42,11 @@ from survey.instrument.drafts.commands import CommandRefused, kind_of, languages
 from survey.instrument.drafts.store import load_book
 from survey.instrument.drafts.workbook import ChangeConflict, LimitReached
 from survey.instrument.xlsform.languages import language_of
-from survey.instrument.xlsform.names import LONGEST_NAME, normalised
+from survey.instrument.xlsform.names import (
+    LONGEST_NAME,
+    normalised,
+    why_not_a_name,
+)
 from survey.models import BankQuestion
 
 LONGEST_TEXT = 5000
@@ -358,6 +362,14 @@ class VersionForm(forms.Form):
             for language in self.languages
         }
         return {code: text for code, text in texts.items() if text}
+
+    def clean_name(self) -> str:
+        name: str = self.cleaned_data["name"]
+        if reason := why_not_a_name(name):
+            raise forms.ValidationError(
+                _("The name can’t be used: %(why)s.") % {"why": reason}
+            )
+        return name
 
     def clean(self) -> None:
         for name, value in list(self.cleaned_data.items()):

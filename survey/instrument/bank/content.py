@@ -56,25 +56,11 @@ class Difference:
     language: str = ""
 
 
-def text_in(sheet: Sheet, row: Row, field: str, language: Language, first: str) -> str:
-    """Return a text; a column that names no language is in the code `first`."""
-    number = sheet.column_or_none(field, language)
-    text = "" if number is None else row.cells.get(number, "")
-    if not text and language.code == first:
-        text = sheet.value(row, field)
-    return cleaned(text)
-
-
 def texts_of(
     sheet: Sheet, row: Row, field: str, languages: Iterable[Language]
 ) -> Texts:
-    languages = list(languages)
-    first = languages[0].code
-    texts = {
-        language.code: text_in(sheet, row, field, language, first)
-        for language in languages
-    }
-    return {code: text for code, text in texts.items() if text}
+    texts = TextColumns(sheet, [*languages]).of(row, field)
+    return {code: cleaned(text) for code, text in texts if text}
 
 
 def type_without_list(cell: str) -> str:
@@ -199,45 +185,82 @@ def differences(book: DraftBook, locked: Mapping[str, Content]) -> list[Differen
         return []
     survey, choices = book.sheet("survey"), book.sheet("choices")
     languages, lists = languages_of(book), options_by_list(book)
-    rows = [row for row in survey.rows if row.key in locked]
+    texts = TextColumns(survey, languages), TextColumns(choices, languages)
+    fields = ("name", "type", *LOCKED_CELLS)
+    numbers = {field: survey.column_or_none(field) for field in fields}
+    valued = choices.column_or_none("name")
+    types: dict[str, tuple[str, list[Row]]] = {}
     different: list[Difference] = []
-    for row in rows:
-        content = locked[row.key]
-        known = {language["code"] for language in content["languages"]}
-        type_ = parse_type(survey.value(row, "type"))
-        asked = type_without_list(survey.value(row, "type"))
-        cells = {
-            "name": (survey.value(row, "name"), content["name"]),
-            "type": (asked, content["type"]),
-        }
-        for field in LOCKED_CELLS:
-            here = cleaned(survey.value(row, field))
-            cells[field] = (here, content["cells"].get(field, ""))
-        options = lists.get(type_.option_set, []) if type_.option_set else []
-        values = [choices.value(option, "name") for option in options]
+    for row in survey.rows:
+        content = locked.get(row.key)
+        if content is None:
+            continue
+        cells = {field: row.cells.get(n or 0, "") for field, n in numbers.items()}
+        if cells["type"] not in types:
+            option_set = parse_type(cells["type"]).option_set
+            rows = lists.get(option_set, []) if option_set else []
+            types[cells["type"]] = type_without_list(cells["type"]), rows
+        cells["type"], options = types[cells["type"]]
+        values = [option.cells.get(valued or 0, "") for option in options]
         if values != [option["value"] for option in content["options"]]:
-            cells["type"] = ("", content["type"])
-            options = []
+            cells["type"], options = "", []
+        expected = {"name": content["name"], "type": content["type"]}
+        expected |= content["cells"]
         different += [
             Difference(row.key, "survey", row.key, field)
-            for field, (here, there) in cells.items()
-            if here != there
+            for field, text in cells.items()
+            if not is_same(text, expected.get(field, ""))
         ]
+        known = {language["code"] for language in content["languages"]}
         compared = [
-            *((survey, row, field, content["texts"][field]) for field in LOCKED_TEXTS),
             *(
-                (choices, option, "label", there["label"])
+                (texts[0], row, field, content["texts"][field])
+                for field in LOCKED_TEXTS
+            ),
+            *(
+                (texts[1], option, "label", there["label"])
                 for option, there in zip(options, content["options"], strict=False)
             ),
         ]
-        for sheet, entry, field, texts in compared:
-            for language in languages:
-                if language.code not in known:
+        for columns, entry, field, there in compared:
+            for code, here in columns.of(entry, field):
+                if code not in known or is_same(here, there.get(code, "")):
                     continue
-                here = text_in(sheet, entry, field, language, languages[0].code)
-                is_first = language is languages[0]
-                if here != texts.get(language.code, "") and (here or is_first):
+                if here or code == languages[0].code:
                     different.append(
-                        Difference(row.key, sheet.name, entry.key, field, language.code)
+                        Difference(row.key, columns.sheet.name, entry.key, field, code)
                     )
     return different
+
+
+def is_same(here: str, there: str) -> bool:
+    return here == there or cleaned(here) == there
+
+
+class TextColumns:
+    """The columns of a sheet's texts by language, looked up once for all rows."""
+
+    def __init__(self, sheet: Sheet, languages: list[Language]) -> None:
+        self.sheet = sheet
+        self.languages = languages
+        self.numbers: dict[str, list[tuple[str, list[int]]]] = {}
+
+    def of(self, row: Row, field: str) -> list[tuple[str, str]]:
+        """Return the text of a row in each language, by its code."""
+        if field not in self.numbers:
+            self.numbers[field] = [
+                (language.code, [n for n in self._numbers(field, language) if n])
+                for language in self.languages
+            ]
+        cells = row.cells
+        return [
+            (code, next((text for n in numbers if (text := cells.get(n))), ""))
+            for code, numbers in self.numbers[field]
+        ]
+
+    def _numbers(self, field: str, language: Language) -> list[int | None]:
+        numbers = [self.sheet.column_or_none(field, language)]
+        # A column that names no language is in the first one.
+        if language is self.languages[0]:
+            numbers.append(self.sheet.column_or_none(field))
+        return numbers

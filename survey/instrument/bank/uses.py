@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from functools import reduce
-from operator import or_
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from survey.models import BankQuestion, BankQuestionUse, Survey
 
@@ -16,19 +14,22 @@ def questions_marked(marks: Iterable[str]) -> dict[str, BankQuestion]:
 
     0 statements if there are no marks; those of no question are left out.
     """
-    versions = [version for mark in set(marks) if (version := _version_of(mark))]
+    versions = {mark: version for mark in marks if (version := _version_of(mark))}
     if not versions:
         return {}
-    wanted = reduce(or_, versions)
-    return {row.mark: row for row in BankQuestion.objects.filter(wanted)}
+    rows = BankQuestion.objects.filter(
+        code__in={code for code, _number in versions.values()},
+        version__in={number for _code, number in versions.values()},
+    )
+    return {row.mark: row for row in rows if row.mark in versions}
 
 
-def _version_of(mark: str) -> Q | None:
+def _version_of(mark: str) -> tuple[str, int] | None:
     code, _blank, version = mark.partition(" ")
     # Longer numbers are of no version.
     if not (version.isascii() and version.isdecimal() and len(version) < 6):
         return None
-    return Q(code=code, version=int(version))
+    return code, int(version)
 
 
 def record_uses(survey: Survey, marks: Collection[str]) -> None:
