@@ -75,13 +75,16 @@ def load_book(survey: Survey) -> DraftBook:
     """Return the sheets of a draft or published survey. 2 statements.
 
     A survey that nobody has edited here has no rows: its workbook is read, or its
-    definition where texts were corrected without one.
+    definition where texts were corrected without one. They come from the server that
+    told the number of its last change: a replica may be behind.
     """
-    sheets = list(survey.draft_sheets.order_by("pk"))
+    server = survey._state.db
+    sheets = list(survey.draft_sheets.using(server).order_by("pk"))
     if not sheets:
         return book_of_source(survey)
     by_sheet: dict[int, list[Row]] = {sheet.pk: [] for sheet in sheets}
-    rows = DraftRow.objects.filter(sheet__in=sheets).order_by("position", "pk")
+    known = DraftRow.objects.using(server).filter(sheet__in=sheets)
+    rows = known.order_by("position", "pk")
     for sheet_id, key, cells in rows.values_list("sheet_id", "key", "cells"):
         numbered = {int(number): text for number, text in cells.items()}
         by_sheet[sheet_id].append(Row(key, numbered))

@@ -6,9 +6,10 @@ import random
 from typing import Any
 
 import pytest
+from django.db import transaction
 
 from accounts.models import User
-from survey.instrument.drafts import commands
+from survey.instrument.drafts import commands, reading
 from survey.instrument.drafts.drafting import publish_draft, refresh_rows
 from survey.instrument.drafts.reading import read_rows_of
 from survey.instrument.drafts.store import (
@@ -47,9 +48,9 @@ def author(db: None) -> User:
 @pytest.fixture
 def draft(db: None) -> Survey:
     content = form(SURVEY)
-    reading = read_xlsform(content)
-    assert reading.draft, reading.problems
-    return import_survey(draft=reading.draft, source=content)
+    workbook = read_xlsform(content)
+    assert workbook.draft, workbook.problems
+    return import_survey(draft=workbook.draft, source=content)
 
 
 def state(book: DraftBook) -> dict[str, Any]:
@@ -235,3 +236,43 @@ def test_pages_read_the_rows_of_an_edited_draft(draft: Survey, author: User) -> 
     refresh_rows(draft)
     assert draft.items.get(name="why").label == {"en": "Why?"}
     assert draft.items.count() == 3
+
+
+class Interrupted(Exception):
+    pass
+
+
+def test_rows_that_are_rolled_back_are_not_published(
+    draft: Survey, author: User
+) -> None:
+    start(draft, author)
+    safe = key_of(draft, "safe")
+    with pytest.raises(Interrupted), transaction.atomic():
+        set_label(draft, safe, "Never stored.", author)
+        # As the form of measures does, which shows the draft after its change.
+        refresh_rows(draft)
+        read_rows_of(draft)
+        raise Interrupted
+    draft.refresh_from_db()
+    colleague = User.objects.create(email="colleague@example.org")
+    set_label(draft, safe, "Stored.", colleague)
+    assert "Never stored." not in str(read_rows_of(draft).definition)
+    published = publish_draft(survey=draft, by=colleague)
+    assert "Stored." in published.definition
+    assert "Never stored." not in published.definition
+
+
+def test_a_reading_of_stored_rows_is_kept_in_memory(
+    draft: Survey,
+    author: User,
+    django_capture_on_commit_callbacks: Any,
+    django_assert_num_queries: Any,
+) -> None:
+    start(draft, author)
+    with django_capture_on_commit_callbacks(execute=True):
+        first = read_rows_of(draft)
+    with django_assert_num_queries(0):
+        assert read_rows_of(draft) is first
+    reading._in_memory.clear()
+    with django_assert_num_queries(2):
+        assert read_rows_of(draft) is not first
