@@ -195,13 +195,14 @@ def differences(book: DraftBook, locked: Mapping[str, Content]) -> list[Differen
         content = locked.get(row.key)
         if content is None:
             continue
-        cells = {field: row.cells.get(n or 0, "") for field, n in numbers.items()}
+        # Without a column there is nothing; number 0 marks stale translations.
+        cells = {field: row.cells.get(n or -1, "") for field, n in numbers.items()}
         if cells["type"] not in types:
             option_set = parse_type(cells["type"]).option_set
             rows = lists.get(option_set, []) if option_set else []
             types[cells["type"]] = type_without_list(cells["type"]), rows
         cells["type"], options = types[cells["type"]]
-        values = [option.cells.get(valued or 0, "") for option in options]
+        values = [option.cells.get(valued or -1, "") for option in options]
         if values != [option["value"] for option in content["options"]]:
             cells["type"], options = "", []
         expected = {"name": content["name"], "type": content["type"]}
