@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from django.contrib import messages
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 from django.utils.text import capfirst
 from django.utils.translation import get_language, gettext_lazy, ngettext
 from django.utils.translation import gettext as _
@@ -295,17 +294,11 @@ def _start(
     except NameIsTaken as error:
         form.add_error("version" if "version" in form.fields else None, str(error))
         return None
-    messages.success(
-        request, _("Draft %(title)s is saved.") % {"title": survey.full_title}
-    )
     return redirect(address_of_editor(survey))
 
 
 def address_of_editor(survey: Survey, key: str = "") -> str:
-    try:
-        address = reverse("survey_edit", args=[survey.pk])
-    except NoReverseMatch:
-        return reverse("survey_detail", args=[survey.pk])
+    address = reverse("survey_edit", args=[survey.pk])
     return f"{address}?at={key}" if key else address
 
 
