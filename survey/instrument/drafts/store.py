@@ -322,7 +322,8 @@ def _record(
     undoes: DraftChange | None = None,
 ) -> DraftChange:
     last = DraftChange.objects.filter(survey=survey, number=survey.last_change).first()
-    if last is not None and undoes is None and _goes_on(last, operations, by):
+    is_typing = undoes is None and last is not None and last.action == action
+    if last is not None and is_typing and _goes_on(last, operations, by):
         last.operations[0]["after"] |= operations[0]["after"]
         last.at = timezone.now()
         # A reading that is kept in memory is that of the number before.
