@@ -101,3 +101,18 @@ def test_two_colleagues_see_each_other_and_settle_a_comment(
     expect(desk.get_by_text(f"{staff.dana} is editing page 1")).to_be_visible(
         timeout=15_000
     )
+
+
+def test_a_comment_stays_when_its_author_is_logged_out(
+    device: Callable, server, staff, draft
+):
+    context = device(viewport=DESK)
+    page = open_console(context, staff.state, server.url)
+    page.goto(f"/console/surveys/{draft.pk}/edit/")
+    page.locator(".ed-entries a", has_text="Which pet?").click()
+    page.get_by_label("New comment").fill("Could it be “animal”?")
+    context.clear_cookies()
+    page.get_by_role("button", name="Add comment").click()
+    expect(page.locator("#ed-notice")).to_be_visible()
+    expect(page.get_by_label("New comment")).to_have_value("Could it be “animal”?")
+    assert not DraftComment.objects.exists()
