@@ -228,6 +228,8 @@ class Editor {
   }
 
   onClick(event) {
+    const bank = event.target.closest?.("#ed a[data-bank]");
+    if (bank) bank.search = `?after=${encodeURIComponent(this.state.at)}`;
     if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
     const link = event.target.closest?.("#ed a[data-at], #ed a[data-options], #ed-wrong a");
     const moveTo = event.target.closest?.("#ed-actions [data-act]");
@@ -453,10 +455,17 @@ class Editor {
   }
 
   afterShow() {
+<<<<<<< HEAD
     window.htmx?.process(this.settings);
     document.querySelector(".ed-widths").hidden = false;
     const values = document.getElementById("ed-values");
     if (values) values.checked = readFlag("editor-show-values");
+=======
+    document.querySelector(".ed-widths").hidden = false;
+    const values = document.getElementById("ed-values");
+    if (values) values.checked = readFlag("editor-show-values");
+    window.htmx?.process(this.settings);
+>>>>>>> editor
     this.fillTyped();
     this.rows.decorate();
     this.markSurveyLink();

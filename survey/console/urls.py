@@ -31,6 +31,7 @@ from survey.console.settings import place_views as place_pages
 from survey.console.settings import views as settings
 from survey.console.settings.scope import PlaceConverter
 from survey.console.surveys import (
+    bank,
     check,
     comments,
     corrections,
@@ -350,6 +351,12 @@ urlpatterns = [
         upload.survey_upload_report_file,
         name="survey_upload_report_file",
     ),
+    path("surveys/bank/", bank.bank_list, name="bank_list"),
+    path("surveys/bank/<int:pk>/", bank.bank_question, name="bank_question"),
+    path("surveys/bank/<int:pk>/version/", bank.bank_version, name="bank_version"),
+    path("surveys/bank/<int:pk>/retire/", bank.bank_retire, name="bank_retire"),
+    path("surveys/<int:pk>/to-bank/", bank.survey_to_bank, name="survey_to_bank"),
+    path("surveys/<int:pk>/edit/bank/", bank.survey_edit_bank, name="survey_edit_bank"),
     path("surveys/<int:pk>/", surveys.survey_detail, name="survey_detail"),
     path("surveys/<int:pk>/edit/", editor.survey_edit, name="survey_edit"),
     path(

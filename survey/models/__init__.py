@@ -7,6 +7,7 @@ from survey.models.administration import (
     Wave,
 )
 from survey.models.backup_run import BackupRun
+from survey.models.bank_question import BankQuestion, BankQuestionUse
 from survey.models.card_set import CardSet
 from survey.models.comment import DraftComment
 from survey.models.consent import Consent
@@ -68,6 +69,8 @@ __all__ = [
     "DraftSheet",
     "Administration",
     "BackupRun",
+    "BankQuestion",
+    "BankQuestionUse",
     "Block",
     "CardSet",
     "Consent",

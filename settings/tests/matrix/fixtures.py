@@ -309,6 +309,8 @@ ROUTE_PARAMETERS = (
     RouteParameter("survey_publish pk", pk_of("draft"), shared=True),
     RouteParameter("survey_delete pk", pk_of("draft"), shared=True),
     RouteParameter("survey_bring_back pk", pk_of("retired"), shared=True),
+    # The state's questions are for all; survey/tests/bank holds who may change them.
+    RouteParameter("bank_* pk", lambda place, route: 0, owned=False),
     RouteParameter("survey_measure* pk", pk_of("draft"), shared=True),
     RouteParameter("survey_measure n", lambda place, route: 0, owned=False),
     RouteParameter("survey_essential pk", pk_of("draft"), shared=True),

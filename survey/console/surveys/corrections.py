@@ -16,7 +16,7 @@ from accounts.access import needs
 from accounts.http import StaffRequest
 from accounts.permissions import Capability
 from survey.console.surveys.upload import WorkbookForm
-from survey.console.surveys.views import own_survey_or_404
+from survey.console.surveys.views import own_survey_or_404, refreshed
 from survey.instrument.definitions.comparison import Comparison, compare
 from survey.instrument.definitions.corrections import (
     NotACorrection,
@@ -30,7 +30,7 @@ from survey.instrument.definitions.measures import measures_of
 from survey.instrument.definitions.publishing import NotPublishable
 from survey.instrument.definitions.schema import load_definition
 from survey.instrument.definitions.uploads import receive_upload
-from survey.instrument.drafts.drafting import is_stale, refresh_rows
+from survey.instrument.drafts.drafting import is_unchecked, refresh_rows
 from survey.models import Administration, PublishedSurvey, Survey
 
 
@@ -100,6 +100,7 @@ def survey_correction(request: StaffRequest, pk: int) -> HttpResponse:
     corrects = survey.corrects
     if corrects is None:
         raise Http404
+    problems = refreshed(survey)
     published = survey.published.first()
     refusal = ""
     earlier = load_definition(corrects.definition)
@@ -109,20 +110,22 @@ def survey_correction(request: StaffRequest, pk: int) -> HttpResponse:
         comparison = compare(earlier, definition, measures)
     else:
         try:
-            if is_stale(survey):
+            if is_unchecked(survey):
                 refresh_rows(survey)
                 measures = measures_of(corrects.survey), measures_of(survey)
             definition = corrected_definition(survey, earlier, corrects.digest)
             comparison = compare(earlier, definition, measures)
         except NotPublishable as error:
             comparison, refusal = Comparison(), str(error)
+    if problems:
+        refusal = _("This draft has problems. Check it first.")
     offering = [
         administration
         for administration in administrations_to_correct(request.permissions, corrects)
         if published is None or administration.published != published
     ]
     form = UseForm(offering, request.POST if request.method == "POST" else None)
-    if request.method == "POST" and form.is_valid():
+    if request.method == "POST" and not refusal and form.is_valid():
         try:
             return _publish_and_use(request, survey, corrects, form.chosen)
         except NotACorrection:

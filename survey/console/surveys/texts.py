@@ -16,7 +16,7 @@ from accounts.console.listing import ComputedListing
 from accounts.http import StaffRequest
 from accounts.permissions import Capability
 from survey.console.surveys.views import own_survey_or_404
-from survey.instrument.drafts.commands import languages_of
+from survey.instrument.drafts.commands import CommandRefused, languages_of
 from survey.instrument.drafts.corrections import start_correction
 from survey.instrument.drafts.reading import read_rows_of
 from survey.instrument.drafts.store import undoable
@@ -123,7 +123,12 @@ def _save(request: StaffRequest, survey: Survey) -> HttpResponse:
     except TextChanged as conflict:
         context |= {"theirs": conflict.text, "mine": text, "error": str(conflict)}
         status = 409
-    except (ChangeConflict, LimitReached, ValidationError) as error:
+    except (
+        ChangeConflict,
+        CommandRefused,
+        LimitReached,
+        ValidationError,
+    ) as error:
         words = error.messages[0] if isinstance(error, ValidationError) else str(error)
         context |= {"mine": text, "error": words}
         status = 422

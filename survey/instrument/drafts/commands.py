@@ -213,14 +213,15 @@ def move_rows(book: DraftBook, key: str, *, after: str) -> None:
 def duplicate_rows(book: DraftBook, key: str) -> str:
     """Copy a question or a group below itself, and return the copy's first key.
 
-    Names are new, and rules inside the copy read the copy's own questions.
+    Names are new, and rules inside the copy read the copy's own questions. A copy of
+    the state's question is not locked: answers to it have another name.
     """
     survey = book.sheet("survey")
     span = span_of(survey, key)
     rows = survey.rows[span.start : span.end + 1]
     taken = names_in(book)
     renamed: dict[str, str] = {}
-    named = survey.column("name")
+    named, marked = survey.column("name"), survey.column_or_none("bank_question")
     for row in rows:
         if name := survey.value(row, "name"):
             renamed[name] = free_name(name, taken)
@@ -230,6 +231,8 @@ def duplicate_rows(book: DraftBook, key: str) -> str:
         cells = {n: with_names(text, renamed) for n, text in row.cells.items()}
         if name := survey.value(row, "name"):
             cells[named] = renamed[name]
+        if marked is not None:
+            cells.pop(marked, None)
         copies.append(cells)
     return book.insert(survey, rows[-1].key, copies)[0]
 

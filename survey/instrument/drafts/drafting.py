@@ -15,10 +15,18 @@ from survey.instrument.definitions.publishing import (
     publish_survey,
 )
 from survey.instrument.definitions.schema import SurveyDefinition, load_definition
-from survey.instrument.drafts.commands import languages_of, set_setting, title_of
+from survey.instrument.drafts.commands import (
+    languages_of,
+    set_setting,
+    title_of,
+)
 from survey.instrument.drafts.exporting import workbook_of
 from survey.instrument.drafts.reading import DraftReading, read_rows_of
-from survey.instrument.drafts.store import create_sheets, load_book, lock_draft
+from survey.instrument.drafts.store import (
+    create_sheets,
+    load_book,
+    lock_draft,
+)
 from survey.instrument.drafts.workbook import DraftBook
 from survey.instrument.xlsform.draft import Draft
 from survey.instrument.xlsform.importing import create_rows
@@ -126,6 +134,14 @@ def is_stale(survey: Survey) -> bool:
     return survey.last_change != survey.compiled_change
 
 
+def is_unchecked(survey: Survey) -> bool:
+    """Return whether the rows may have problems that nobody has been told. 1 statement.
+
+    An uploaded workbook may differ from the question bank: it was not compared then.
+    """
+    return is_stale(survey) or survey.bank_uses.exists()
+
+
 def _replace_rows(survey: Survey, draft: Draft) -> None:
     survey.pages.all().delete()
     survey.option_sets.all().delete()
@@ -167,6 +183,6 @@ def publish_draft(
             raise NotPublishable(
                 _("The draft was changed while this page was open. Check it again.")
             )
-        if is_stale(survey):
+        if is_unchecked(survey):
             refresh_rows(survey)
     return publish_survey(survey=survey, by=by, request=request)
