@@ -455,17 +455,10 @@ class Editor {
   }
 
   afterShow() {
-<<<<<<< HEAD
-    window.htmx?.process(this.settings);
-    document.querySelector(".ed-widths").hidden = false;
-    const values = document.getElementById("ed-values");
-    if (values) values.checked = readFlag("editor-show-values");
-=======
     document.querySelector(".ed-widths").hidden = false;
     const values = document.getElementById("ed-values");
     if (values) values.checked = readFlag("editor-show-values");
     window.htmx?.process(this.settings);
->>>>>>> editor
     this.fillTyped();
     this.rows.decorate();
     this.markSurveyLink();

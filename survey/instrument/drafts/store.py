@@ -332,11 +332,7 @@ def _record(
     undoes: DraftChange | None = None,
 ) -> DraftChange:
     last = DraftChange.objects.filter(survey=survey, number=survey.last_change).first()
-<<<<<<< HEAD
-    is_typing = undoes is None and last is not None and last.action == action
-=======
     is_typing = last is not None and undoes is None and last.action == action != RESTORE
->>>>>>> editor
     if last is not None and is_typing and _goes_on(last, operations, by):
         last.operations[0]["after"] |= operations[0]["after"]
         last.at = timezone.now()
