@@ -306,18 +306,16 @@ class Editor {
   }
 
   onTrouble(kind) {
-    setStatus("offline");
+    setStatus(kind === "offline" ? "offline" : "refused");
     if (this.trouble === kind) return;
     this.trouble = kind;
     if (kind === "offline") announce(word("offline"));
     if (kind === "login") {
       const login = `${this.root.dataset.login}?next=${encodeURIComponent(location.pathname)}`;
       const link = element("a", { href: login, target: "_blank", rel: "opener" }, word("log in"));
-      setStatus("refused");
       showNotice(element("p", {}, word("login")), element("p", {}, link));
     } else if (kind === "denied") {
       this.settings.inert = false;
-      setStatus("refused");
       showNotice(element("p", {}, word("denied")));
     }
   }
@@ -420,8 +418,7 @@ class Editor {
 
   apply(body) {
     if (!body.outline && body.outline !== "") return;
-    morph(this.outline.list, body.outline);
-    this.outline.decorate();
+    this.outline.show(body.outline);
     document.getElementById("ed-title").textContent = body.title;
     morph(document.getElementById("ed-wrong"), body.wrong);
     for (const name of ["undo", "redo"]) {
@@ -444,6 +441,7 @@ class Editor {
     document.querySelector(".ed-widths").hidden = false;
     const values = document.getElementById("ed-values");
     if (values) values.checked = readFlag("editor-show-values");
+    window.htmx?.process(this.settings);
     this.fillTyped();
     this.rows.decorate();
     this.markSurveyLink();
@@ -497,7 +495,7 @@ class Editor {
     };
     const box = element(
       "div",
-      { class: "ed-conflict", id, role: "group", "aria-label": sentence },
+      { class: "ed-conflict", id, role: "group", "aria-label": sentence, "data-own": "yes" },
       element("p", {}, sentence),
       element("p", {}, `${word("theirs")}:`),
       element("blockquote", {}, theirs || "–"),

@@ -7,7 +7,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("survey", "0010_reports_of_conversions"),
+        ("survey", "0011_comments_on_drafts"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -369,10 +369,35 @@ def add_language(book: DraftBook, token: str) -> Language:
         set_setting(book, field="default_language", text=first)
     for sheet in text_sheets(book):
         if sheet.name in ("survey", "choices"):
-            sheet.column("label", language)
-    # Columns alone are no operation, and an empty change is not stored.
-    title = title_of(book) or settings.value(settings.rows[0], "name")
-    set_setting(book, field="title", text=title, language=language)
+            book.add_column(sheet, "label", language)
+    if title := title_of(book):
+        book.add_column(book.sheet("settings"), "title", language)
+        set_setting(book, field="title", text=title, language=language)
+    return language
+
+
+def remove_language(book: DraftBook, code: str) -> Language:
+    """Remove a language with all its texts. Raises CommandRefused for the first one."""
+    first, *others = languages_of(book)
+    if code == first.code:
+        raise CommandRefused(_("The first language of a survey can’t be removed."))
+    language = next((row for row in others if row.code == code), None)
+    if language is None:
+        raise CommandRefused(_("The survey no longer has this language."))
+    for sheet in text_sheets(book):
+        columns = {
+            number
+            for number, column in sheet.known.known.items()
+            if column.language and column.language.code == code
+        }
+        for row in sheet.rows:
+            texts = {number: "" for number in columns if number in row.cells}
+            if stale := row.stale & columns:
+                texts[STALE] = " ".join(map(str, sorted(row.stale - stale)))
+            if texts:
+                book.set_cells(sheet, row.key, texts)
+        for number in sorted(columns):
+            book.set_header(sheet, number, "")
     return language
 
 

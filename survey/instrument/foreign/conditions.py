@@ -26,6 +26,7 @@ STRENGTH = {
     **dict.fromkeys(("anyof", "allof", "noneof"), 4),
     **dict.fromkeys(("+", "-"), 5),
     **dict.fromkeys(("*", "/", "%"), 6),
+    "^": 7,
 }
 SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 NUMBER = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
@@ -282,7 +283,8 @@ class Translator:
             return f"{name} {operator} date('{value}')"
         if variable.kind == "text" and is_equality and kind == "text":
             return f"{name} {operator} {quote(value)}"
-        if variable.kind == "text" and is_number:
+        # Programs compare quoted numbers letter by letter, some of them.
+        if variable.kind == "text" and is_number and kind == "number":
             return f"{name} {operator} {value}"
         raise not_here(f"{variable.name} {operator} {value}")
 

@@ -16,17 +16,15 @@ from survey.instrument.foreign.conditions import (
 )
 from survey.instrument.foreign.converted import Converted
 from survey.instrument.foreign.limesurvey_expressions import ExpressionManager
-from survey.instrument.foreign.names import option_value, set_of_words
+from survey.instrument.foreign.names import Taken, option_value, set_of_words
 from survey.instrument.foreign.sheets import (
-    PIPE_CLOSE,
-    PIPE_OPEN,
     UNANSWERED,
     Options,
     Question,
     SheetWriter,
     outcome_of,
 )
-from survey.instrument.foreign.texts import Texts, shown_text
+from survey.instrument.foreign.texts import Texts, quote_answers, shown_text
 
 
 @dataclass(slots=True)
@@ -179,6 +177,9 @@ LIMITS: Limits = (("min_num_value_n", ">="), ("max_num_value_n", "<="))
 SLIDER: Limits = (("slider_min", ">="), ("slider_max", "<="))
 
 
+PIPE = re.compile(r"\{([^\s{}][^{}]*)\}")
+
+
 # A subquestion, the end of its code, its type, its label and other cells.
 GridRow = tuple[Subquestion, str, str, Texts, dict[str, str]]
 
@@ -232,7 +233,7 @@ class LimeConverter:
         return options
 
     def values_of(self, element: Element, scale: str = "0") -> dict[str, str]:
-        used: set[str] = set()
+        used = Taken()
         options = self.options_of(element, scale)
         values = {code: option_value(code, used) for code, _texts in options}
         if element.has_other and "other" in values:
@@ -322,38 +323,25 @@ class LimeConverter:
 
     # Texts.
 
-    def piped(self, texts: Texts, changes: list[str] | None = None) -> Texts:
-        """Quote answers as `${name}`; what cannot be quoted stays as written."""
-        literal: list[str] = []
-
-        def quoted_answer(match: re.Match[str]) -> str:
-            name = match["name"].removeprefix("INSERTANS:")
+    def piped(self, texts: Texts) -> Texts:
+        def name_of(match: re.Match[str]) -> str | None:
+            name = match[1].removeprefix("INSERTANS:")
             base, _dot, suffix = name.partition(".")
             variable = self.manager.variables.get(base)
             # Of a choice, LimeSurvey shows the label; pages here show the value.
             is_plain = suffix in ("", "NAOK", "shown", "value")
             if variable and is_plain and variable.kind in ("text", "number"):
-                return f"{PIPE_OPEN}{variable.name}{PIPE_CLOSE}"
-            literal.append(match[0])
-            return match[0]
+                return variable.name
+            return None
 
-        pattern = re.compile(r"\{(?P<name>[^\s{}][^{}]*)\}")
-        result = {
-            language: pattern.sub(quoted_answer, text) if "{" in text else text
-            for language, text in texts.items()
-        }
-        if literal and changes is not None:
-            names = ", ".join(dict.fromkeys(literal))[:200]
-            reason = _("computed texts are shown as written: %(names)s")
-            changes.append(reason % {"names": names})
-        return result
+        return quote_answers(texts, PIPE, name_of)
 
     def write_welcome(self) -> None:
         texts = self.survey.texts
         if shown_text(texts.get("welcome", {})):
             self.out.begin("welcome", {}, "field-list", part=None)
             changes: list[str] = []
-            label = self.piped(texts["welcome"], changes)
+            label = self.piped(texts["welcome"])
             name = self.out.names.name_for("welcome_text")
             self.out.ask(Question("welcome", name, "note", label, changes=changes))
             self.out.end()
@@ -448,13 +436,13 @@ class LimeConverter:
                 self.note(place, element.relevance[:300], "refused", reason, "rule")
             return
         changes: list[str] = []
-        label = self.piped(element.texts, changes)
+        label = self.piped(element.texts)
         question = Question(
             place,
             self.names.get((element.id, ""), ""),
             "text",
             label,
-            self.piped(element.help, changes),
+            self.piped(element.help),
             changes=changes,
             shown=shown,
         )
@@ -706,13 +694,9 @@ class LimeConverter:
         appearance: str,
     ) -> None:
         """Write a group; a row has its subquestion, suffix, type, label and cells."""
-        relevant = question.cells.pop("relevant", "")
         required = question.cells.get("required", "")
         before = self.out.questions
-        self.out.begin(question.place, question.label, appearance, relevant, part=None)
-        if question.hint and appearance:
-            cells, _losses = self.out.texts("hint", question.hint)
-            self.out.survey[-1].update(cells)
+        self.out.begin_grid(question, appearance)
         rules: dict[str, str] = {}
         for row, suffix, type_, label, cells in rows:
             if row.code not in rules:

@@ -22,7 +22,7 @@ class ExpressionManager(Translator):
     """Translate LimeSurvey's expressions."""
 
     checked = frozenset(["Y"])
-    unchecked = frozenset(["", "N"])
+    unchecked = frozenset([""])
     grammar = Grammar(
         re.compile(
             r"""(?P<space>\s+)|(?P<text>'[^'\\]*'|"[^"\\]*")
@@ -118,11 +118,23 @@ class ExpressionManager(Translator):
         if left[0] == "call" and right[0] == "number" and NUMBER.fullmatch(right[1]):
             return f"{self.counted(left[1], left[2])} {operator} {right[1]}"
         written = super().comparison(operator, left, right)
-        zero = ("number", "0"), ("text", "0")
+        zero = ("number", "0")
         # LimeSurvey takes blank as less than 0.
-        if operator in ("<", "<=") and right in zero and left[0] == "variable":
+        if operator in ("<", "<=") and right == zero and left[0] == "variable":
             return f"{self.is_blank(left)} or {written}"
         return written
+
+    def with_literal(
+        self, operator: str, variable: Variable, value: str, kind: str
+    ) -> str:
+        # LimeSurvey 2 compares quoted numbers as numbers, later ones as texts.
+        is_order = operator not in ("=", "!=")
+        if is_order and "text" in (kind, variable.kind):
+            raise not_here(f'{variable.name} {operator} "{value}"')
+        # Texts are equal there if they are the same number: 5 and 5.0.
+        if variable.kind == "text" and NUMBER.fullmatch(value):
+            kind = "number"
+        return super().with_literal(operator, variable, value, kind)
 
     def with_variable(self, operator: str, left: Variable, right: Variable) -> str:
         # Of two blank answers LimeSurvey says that one is at least the other.

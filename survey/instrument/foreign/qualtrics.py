@@ -23,17 +23,15 @@ from survey.instrument.foreign.converted import (
     Part,
     UnreadableQuestionnaire,
 )
-from survey.instrument.foreign.names import option_value, set_of_words
+from survey.instrument.foreign.names import Taken, option_value, set_of_words
 from survey.instrument.foreign.sheets import (
-    PIPE_CLOSE,
-    PIPE_OPEN,
     UNANSWERED,
     Options,
     Question,
     SheetWriter,
     outcome_of,
 )
-from survey.instrument.foreign.texts import Texts, plain_text, shown_text
+from survey.instrument.foreign.texts import Texts, plain_text, quote_answers, shown_text
 
 Json = dict[str, Any]
 # A question, what of it, and a choice; in a grid its row, and then its column.
@@ -299,7 +297,7 @@ class QualtricsConverter:
 
     def values_of(self, question: Json, entries: list[Entry]) -> dict[str, str]:
         recoded = mapping(question.get("RecodeValues"))
-        used: set[str] = set()
+        used = Taken()
         return {
             entry.id: option_value(string(recoded.get(entry.id)) or entry.id, used)
             for entry in entries
@@ -320,33 +318,24 @@ class QualtricsConverter:
                 self.note(place, text[:400], "refused", reason, "rule")
         return options
 
-    def text_of(self, question: Json, changes: list[str] | None = None) -> Texts:
+    def text_of(self, question: Json) -> Texts:
         texts = {self.first: string(question.get("QuestionText"))}
         for language, words in mapping(question.get("Language")).items():
             if text := string(mapping(words).get("QuestionText")):
                 texts[language] = text
-        return self.piped(texts, changes)
+        return self.piped(texts)
 
-    def piped(self, texts: Texts, changes: list[str] | None = None) -> Texts:
-        literal: list[str] = []
-
-        def quoted_answer(match: re.Match[str]) -> str:
+    def piped(self, texts: Texts) -> Texts:
+        def name_of(match: re.Match[str]) -> str | None:
             locator = LOCATOR.fullmatch(match[1])
             key = ""
             if locator and locator[2] == "ChoiceTextEntryValue":
                 key = "/".join(filter(None, [locator[1], locator[3]]))
             variable = self.logic.variables.get(key)
-            if variable and variable.kind in ("text", "number"):
-                return f"{PIPE_OPEN}{variable.name}{PIPE_CLOSE}"
-            literal.append(match[0])
-            return match[0]
+            is_plain = variable and variable.kind in ("text", "number")
+            return variable.name if variable and is_plain else None
 
-        result = {key: PIPE.sub(quoted_answer, text) for key, text in texts.items()}
-        if literal and changes is not None:
-            names = ", ".join(dict.fromkeys(literal))[:200]
-            reason = _("computed texts are shown as written: %(names)s")
-            changes.append(reason % {"names": names})
-        return result
+        return quote_answers(texts, PIPE, name_of)
 
     # The flow: blocks, branches and what else is on the way.
 
@@ -487,7 +476,7 @@ class QualtricsConverter:
     def write_question(self, key: str, data: Json) -> None:
         kind, selector = string(data.get("QuestionType")), string(data.get("Selector"))
         place, changes = self.tag(key, data), list[str]()
-        label = self.text_of(data, changes)
+        label = self.text_of(data)
         question = Question(
             place,
             self.names[key],
@@ -642,16 +631,6 @@ class QualtricsConverter:
                 value = variable.values[entry.id]
                 self.out.other_text(question, value, self.piped(entry.texts))
 
-    def group(self, question: Question, appearance: str, part: str = "") -> None:
-        self.out.begin(
-            question.place,
-            question.label,
-            appearance,
-            question.cells.get("relevant", ""),
-            name=f"{question.place}{part}",
-            part=None,
-        )
-
     def close(self, question: Question, rows: int) -> None:
         self.out.end()
         reason = "; ".join(question.changes)
@@ -681,7 +660,7 @@ class QualtricsConverter:
         if mapping(data.get("Randomization")).get("Type") not in (None, "None"):
             question.changes.append(_("rows keep their order"))
         command = "select_multiple" if kind == "MultipleAnswer" else "select_one"
-        self.group(question, "table-list")
+        self.out.begin_grid(question, "table-list")
         for row in rows:
             place = f"{question.place}_{row.id}"
             name = self.names[f"{key}/{row.id}"]
@@ -717,7 +696,7 @@ class QualtricsConverter:
         for number, column in columns.items():
             column = mapping(column)
             changed = list(changes)
-            texts = self.text_of(column, changed)
+            texts = self.text_of(column)
             label = {
                 language: "<br>".join(filter(None, [text, texts.get(language, "")]))
                 for language, text in question.label.items()
@@ -745,7 +724,7 @@ class QualtricsConverter:
         rows, columns = self.entries(data, "Choice"), self.entries(data, "Answer")
         question.changes.append(_("the cells of a table are asked one below another"))
         type_ = "decimal" if data.get("Selector") == "CS" else "text"
-        self.group(question, "")
+        self.out.begin_grid(question, "")
         count = 0
         for row in rows:
             for column in columns:
@@ -802,7 +781,7 @@ class QualtricsConverter:
                 reason = _("words at the slider are dropped: %(words)s")
                 question.changes.append(reason % {"words": words[:200]})
         required = question.cells.get("required", "")
-        self.group(question, "")
+        self.out.begin_grid(question, "")
         count = 0
         for choice in self.entries(data, "Choice"):
             name = self.names[f"{key}/{choice.id}"]

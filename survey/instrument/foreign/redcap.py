@@ -22,14 +22,12 @@ from survey.instrument.foreign.conditions import (
     not_here,
 )
 from survey.instrument.foreign.converted import Converted, UnreadableQuestionnaire
-from survey.instrument.foreign.names import option_value
+from survey.instrument.foreign.names import Taken, option_value
 from survey.instrument.foreign.sheets import (
-    PIPE_CLOSE,
-    PIPE_OPEN,
     Question,
     SheetWriter,
 )
-from survey.instrument.foreign.texts import Texts, shown_text
+from survey.instrument.foreign.texts import Texts, quote_answers, shown_text
 
 Row = dict[str, str]
 LANGUAGE = "en"
@@ -146,7 +144,7 @@ class BranchingLogic(Translator):
             r"""(?P<space>\s+)|(?P<text>'[^']*'|"[^"]*")
             |(?P<variable>\[[^\[\]]*\](?:\[[^\[\]]*\])*)
             |(?P<number>\d+(?:\.\d+)?)|(?P<name>[A-Za-z]\w*)
-            |(?P<operator><>|!=|<=|>=|[=<>()+\-*/,])""",
+            |(?P<operator><>|!=|<=|>=|[=<>()+\-*/^,])""",
             re.VERBOSE,
         ),
         {"and": "and", "or": "or", "<>": "!=", "not": "not"},
@@ -208,6 +206,9 @@ class BranchingLogic(Translator):
         if kind in ("+", "-", "*", "/"):
             left, right = self.value(node[1], read), self.value(node[2], read)
             return f"({left} {'div' if kind == '/' else kind} {right})"
+        if kind == "^" and node[2][0] == "number" and node[2][1] in ("2", "3"):
+            base = self.value(node[1], read)
+            return f"({' * '.join([base] * int(node[2][1]))})"
         if kind == "call" and node[1].lower() == "round" and len(node[2]) == 2:
             places = node[2][1]
             if places[0] == "number":
@@ -226,7 +227,7 @@ class DictionaryConverter:
     def convert(self) -> Converted:
         forms = list(dict.fromkeys(row.get("form_name", "") for row in self.rows))
         title = self.title_of(forms[0]) if len(forms) == 1 else ""
-        self.out.settings({LANGUAGE: title or "REDCap"}, forms[0] if forms else "")
+        self.out.settings({LANGUAGE: title} if title else {})
         reason = _("the language is not named in the file: taken as English")
         self.note("", "English", "changed", reason, "setting")
         for row in self.rows:
@@ -247,7 +248,7 @@ class DictionaryConverter:
         self.names.append(name)
         values: dict[str, str] = {}
         if kind in ONE or kind == "checkbox":
-            used: set[str] = set()
+            used = Taken()
             values = {
                 choice: option_value(choice, used)
                 for choice, _label in self.choices(row)
@@ -281,23 +282,15 @@ class DictionaryConverter:
             return "date"
         return "time" if kind.startswith("time") else "text"
 
-    def piped(self, text: str, changes: list[str]) -> Texts:
-        literal: list[str] = []
-
-        def quoted_answer(match: re.Match[str]) -> str:
+    def piped(self, text: str) -> Texts:
+        def name_of(match: re.Match[str]) -> str | None:
             variable = self.logic.variables.get(match[1])
+            # Brackets around other words are text.
             if variable is None:
-                return match[0]
-            if variable.kind in ("text", "number"):
-                return f"{PIPE_OPEN}{variable.name}{PIPE_CLOSE}"
-            literal.append(match[0])
-            return match[0]
+                return ""
+            return variable.name if variable.kind in ("text", "number") else None
 
-        result = PIPE.sub(quoted_answer, text)
-        if literal:
-            reason = _("computed texts are shown as written: %(names)s")
-            changes.append(reason % {"names": ", ".join(literal)[:200]})
-        return {LANGUAGE: result}
+        return quote_answers({LANGUAGE: text}, PIPE, name_of)
 
     def rule(self, place: str, source: str) -> str:
         if not source:
@@ -312,7 +305,7 @@ class DictionaryConverter:
         for group, members in groupby(indexes, self.matrix_of):
             rows = list(members)
             header = self.rows[rows[0]].get("section_header", "")
-            heading = self.piped(header, []) if header else {}
+            heading = self.piped(header) if header else {}
             if not is_open or (header and not group):
                 if is_open:
                     self.out.end()
@@ -332,7 +325,7 @@ class DictionaryConverter:
                 header = self.rows[index].get("section_header", "")
                 if index != rows[0] and header:
                     self.out.end()
-                    heading = self.piped(header, [])
+                    heading = self.piped(header)
                     self.out.begin(
                         shown_text(heading), heading, "field-list", name=f"{form}_page"
                     )
@@ -366,8 +359,8 @@ class DictionaryConverter:
         row = self.rows[index]
         code, kind = row.get("field_name", ""), row.get("field_type", "").lower()
         changes: list[str] = []
-        label = self.piped(row.get("field_label", ""), changes)
-        note = self.piped(row.get("field_note", ""), changes)
+        label = self.piped(row.get("field_label", ""))
+        note = self.piped(row.get("field_note", ""))
         question = Question(
             code,
             self.names[index],

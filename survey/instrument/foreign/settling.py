@@ -16,10 +16,11 @@ from survey.instrument.foreign.recognise import convert
 from survey.instrument.foreign.sheets import workbook_of
 from survey.instrument.xlsform import Problem, Reading, read_xlsform
 from survey.instrument.xlsform.problems import quoted
+from survey.instrument.xlsform.reading import LONGEST_SETTING
 
-# Read in a web request, with the time that a conversion and several readings of
-# its sheets take: 1.5 s for 250 KB.
-READ_AT_ONCE = 250_000
+# Read in a web request. The sheets are read several times: a file of this size takes
+# half a second, and ten if it was made to be slow.
+READ_AT_ONCE = 50_000
 RULES = frozenset(
     ["relevant", "constraint", "required", "default", "choice_filter"]
     + ["parameters", "appearance", "calculation"]
@@ -48,7 +49,7 @@ def settled(converted: Converted, name: str) -> Reading:
             reason = _("No question of this file can be taken over.")
             return Reading(None, [Problem("", None, "", reason)], [], b"")
         content = workbook_of(converted.sheets)
-        reading = read_xlsform(content, name=name)
+        reading = read_xlsform(content, name=name[:LONGEST_SETTING])
         if not reading.problems or not leave_out(converted, reading.problems):
             break
     return reading

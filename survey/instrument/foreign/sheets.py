@@ -6,6 +6,7 @@ import io
 import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
+from functools import cache
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
@@ -14,22 +15,29 @@ from openpyxl.cell import WriteOnlyCell
 
 from survey.instrument.foreign.conditions import Untranslatable
 from survey.instrument.foreign.converted import Cells, Converted, Outcome, Part
-from survey.instrument.foreign.names import Names, option_value
-from survey.instrument.foreign.texts import Texts, plain_text, shown_text
+from survey.instrument.foreign.names import Names, Taken, option_value
+from survey.instrument.foreign.texts import (
+    Texts,
+    plain_text,
+    shown_text,
+    with_references,
+)
 from survey.instrument.xlsform.choices import MAX_OPTIONS
 from survey.instrument.xlsform.items import OTHER, SPECIFY_OTHER, in_languages
 from survey.instrument.xlsform.languages import CODE, canonical_code, own_name
 from survey.instrument.xlsform.outline import MAX_ITEMS
 from survey.instrument.xlsform.problems import quoted
-from survey.instrument.xlsform.reading import LONGEST_SETTING, LONGEST_TITLE
+from survey.instrument.xlsform.reading import (
+    LONGEST_SETTING,
+    LONGEST_TITLE,
+    MAX_LANGUAGES,
+)
 from survey.instrument.xlsform.workbook import CONTROL, MAX_ROWS
 
 # Room for the header, and for groups that are still open.
 MOST_ROWS = MAX_ROWS - 200
 ESCAPE = re.compile(r"_x([0-9A-Fa-f]{4})_")
 UNANSWERED = gettext_noop("a question left blank passes, whatever the smallest number")
-# Around the name of an answer that a text quotes; private characters of Unicode.
-PIPE_OPEN, PIPE_CLOSE = "\ue000", "\ue001"
 SHEETS = ("survey", "choices", "settings")
 # Of 10,000 lines of a report, a person reads the first hundred.
 LONGEST_RULE = 500
@@ -70,7 +78,12 @@ class SheetWriter:
         self.converted = Converted({sheet: [] for sheet in SHEETS})
         self.converted.places = {sheet: [] for sheet in SHEETS}
         self.note = self.converted.note
-        self.codes = {code: language_code(code) for code in languages}
+        offered = list(languages)
+        self.codes = {code: language_code(code) for code in offered[:MAX_LANGUAGES]}
+        if rest := offered[MAX_LANGUAGES:]:
+            reason = _("a survey has at most %(most)s languages")
+            words = quoted(", ".join(rest), LONGEST_RULE)
+            self.refuse_setting("", words, reason % {"most": MAX_LANGUAGES})
         self.names = Names()
         self.lists: dict[tuple[object, ...], Options] = {}
         self.list_names = Names()
@@ -87,14 +100,16 @@ class SheetWriter:
         )
         self.converted.places[sheet].append(place)
 
-    def settings(self, title: Texts, name: str, version: str = "1") -> None:
+    def settings(self, title: Texts, name: str = "") -> None:
+        """Write the settings; a survey without a name has that of its file."""
         cells, losses = self.texts("form_title", title, LONGEST_TITLE)
-        cells["form_id"] = quoted(name or _("survey"), LONGEST_SETTING)
-        cells["version"] = version
+        cells |= {"form_id": quoted(name, LONGEST_SETTING), "version": "1"}
         if self.codes:
             first = next(iter(self.codes.values()))
-            cells["default_language"] = f"{own_name(first)} ({first})"
+            cells["default_language"] = language_name(first)
         self.write("settings", "", cells)
+        if not title:
+            return
         outcome = outcome_of(losses)
         self.note("", shown_text(title), outcome, "; ".join(losses), "setting")
 
@@ -109,18 +124,20 @@ class SheetWriter:
             losses |= dict.fromkeys(lost)
             code = self.codes.get(language)
             if plain and code:
-                # `${` begins the name of an answer only where a converter says so.
-                plain = plain.replace("${", "{")
-                plain = plain.replace(PIPE_OPEN, "${").replace(PIPE_CLOSE, "}")
+                plain, literals = with_references(plain)
+                if literals:
+                    reason = _("computed texts are shown as written: %(names)s")
+                    names = quoted(", ".join(dict.fromkeys(literals)), 200)
+                    losses[reason % {"names": names}] = None
                 plain = plain[:longest] if longest else plain
-                cells.setdefault(f"{header}::{own_name(code)} ({code})", plain)
+                cells.setdefault(f"{header}::{language_name(code)}", plain)
         return cells, list(losses)
 
     def options(
         self, place: str, codes: list[tuple[str, Texts]], base: str
     ) -> Options | None:
         """Return the list with these options; equal lists are one."""
-        used: set[str] = set()
+        used = Taken()
         rows: list[tuple[str, str, Cells]] = []
         losses: dict[str, None] = {}
         changed: list[str] = []
@@ -198,7 +215,8 @@ class SheetWriter:
         relevant: str = "",
         name: str = "",
         part: Part | None = "group",
-    ) -> None:
+    ) -> list[str]:
+        """Open a group; return what its label lost, for those without a line."""
         cells, losses = self.texts("label", label)
         name = self.names.name_for(name or place, "page")
         row = {"type": "begin group", "name": name, **cells}
@@ -208,6 +226,22 @@ class SheetWriter:
         if part:
             outcome = outcome_of(losses)
             self.note(place, shown_text(label), outcome, "; ".join(losses), part)
+        return losses
+
+    def begin_grid(self, question: Question, appearance: str, name: str = "") -> None:
+        """Open the group of a question with several rows, whose line comes later."""
+        relevant = question.cells.get("relevant", "")
+        losses = self.begin(
+            question.place, question.label, appearance, relevant, name, part=None
+        )
+        if question.hint and appearance:
+            cells, lost = self.texts("hint", question.hint)
+            self.survey[-1].update(cells)
+            losses = losses + lost
+        elif question.hint and (hint := shown_text(question.hint)):
+            losses.append(_("not taken over: %(names)s") % {"names": hint})
+        known = question.changes
+        known += [loss for loss in dict.fromkeys(losses) if loss not in known]
 
     def end(self) -> None:
         index, place, _shown = self.open.pop()
@@ -236,7 +270,7 @@ class SheetWriter:
                 self.note(question.place, shown, "refused", _("it has no text"))
                 return False
             code = next(iter(self.codes.values()), "en")
-            row[f"label::{own_name(code)} ({code})"] = question.place or question.name
+            row[f"label::{language_name(code)}"] = question.place or question.name
             changes.append(_("it had no text: its code is shown"))
         hints, lost = self.texts("hint", question.hint)
         losses += lost
@@ -288,6 +322,17 @@ def language_code(code: str) -> str:
         primary = code.split("-")[0]
         code = primary if CODE.fullmatch(primary) else "en"
     return canonical_code(code)
+
+
+@cache
+def language_name(code: str) -> str:
+    """Write a language as the headers of an XLSForm: `Deutsch (de)`."""
+    primary, _hyphen, rest = code.partition("-")
+    name = own_name(code)
+    # Some programs have two manners of address in one language: de-informal.
+    if name == code and rest:
+        name = f"{own_name(primary)}, {rest}"
+    return f"{name} ({code})"
 
 
 def workbook_of(sheets: dict[str, list[Cells]]) -> bytes:

@@ -21,16 +21,14 @@ from survey.instrument.foreign.conditions import (
     quote,
 )
 from survey.instrument.foreign.converted import Converted
-from survey.instrument.foreign.names import option_value, set_of_words
+from survey.instrument.foreign.names import Taken, option_value, set_of_words
 from survey.instrument.foreign.sheets import (
-    PIPE_CLOSE,
-    PIPE_OPEN,
     Options,
     Question,
     SheetWriter,
     outcome_of,
 )
-from survey.instrument.foreign.texts import Texts, shown_text
+from survey.instrument.foreign.texts import Texts, quote_answers, shown_text
 from survey.instrument.xlsform.languages import CODE
 
 Json = dict[str, Any]
@@ -196,7 +194,7 @@ class SurveyJsConverter:
         parts = value.values()
         return {c for part in parts for c in self.languages_in(part, depth + 1)}
 
-    def text(self, value: Any, changes: list[str] | None = None) -> Texts:
+    def text(self, value: Any) -> Texts:
         if isinstance(value, dict):
             texts = {
                 self.first if code == DEFAULT else code: text
@@ -205,23 +203,15 @@ class SurveyJsConverter:
             }
         else:
             texts = {self.first: string(value)} if string(value) else {}
-        return self.piped(texts, changes)
+        return self.piped(texts)
 
-    def piped(self, texts: Texts, changes: list[str] | None) -> Texts:
-        literal: list[str] = []
-
-        def quoted_answer(match: re.Match[str]) -> str:
+    def piped(self, texts: Texts) -> Texts:
+        def name_of(match: re.Match[str]) -> str | None:
             variable = self.logic.variables.get(match[1].strip())
-            if variable and variable.kind in ("text", "number"):
-                return f"{PIPE_OPEN}{variable.name}{PIPE_CLOSE}"
-            literal.append(match[0])
-            return match[0]
+            is_plain = variable and variable.kind in ("text", "number")
+            return variable.name if variable and is_plain else None
 
-        result = {code: PIPE.sub(quoted_answer, text) for code, text in texts.items()}
-        if literal and changes is not None:
-            reason = _("computed texts are shown as written: %(names)s")
-            changes.append(reason % {"names": ", ".join(literal)[:200]})
-        return result
+        return quote_answers(texts, PIPE, name_of)
 
     def pages(self) -> list[Json]:
         pages = [
@@ -230,9 +220,7 @@ class SurveyJsConverter:
         return pages or [{"name": "page1", "elements": elements_of(self.data)}]
 
     def convert(self) -> Converted:
-        title = self.text(self.data.get("title"))
-        name = shown_text(title, 60) or "surveyjs"
-        self.out.settings(title, re.sub(r"\W+", "_", name).strip("_") or "surveyjs")
+        self.out.settings(self.text(self.data.get("title")))
         for page in self.pages():
             for element in self.walk(page, 0):
                 self.register(element)
@@ -256,7 +244,7 @@ class SurveyJsConverter:
         self.names[id(element), ""] = name
         known = self.logic.variables
         if kind in ONE or kind in MANY:
-            used: set[str] = set()
+            used = Taken()
             values = {
                 choice: option_value(choice, used)
                 for choice, _label in self.choices(element)
@@ -272,7 +260,7 @@ class SurveyJsConverter:
             kinds = {"decimal": "number", "integer": "number", "date": "date"}
             known.setdefault(code, Variable(name, kinds.get(type_, "text")))
         elif kind == "matrix":
-            used = set()
+            used = Taken()
             columns = {
                 c: option_value(c, used) for c, _l in self.list_of(element, "columns")
             }
@@ -416,13 +404,13 @@ class SurveyJsConverter:
             self.out.end()
             return
         changes: list[str] = []
-        label = self.text(element.get("title"), changes) or {self.first: place}
+        label = self.text(element.get("title")) or {self.first: place}
         question = Question(
             place,
             self.names.get((id(element), ""), ""),
             "text",
             label,
-            self.text(element.get("description"), changes),
+            self.text(element.get("description")),
             changes=changes,
             shown=shown_text(label) or place,
         )
@@ -442,7 +430,7 @@ class SurveyJsConverter:
             self.write_fields(element, question)
         elif kind == "html":
             question.type, question.hint = "note", {}
-            question.label = self.text(element.get("html"), changes)
+            question.label = self.text(element.get("html"))
             question.shown = shown_text(question.label)
             question.cells = {"relevant": question.cells["relevant"]}
             self.out.ask(question)
@@ -648,20 +636,6 @@ class SurveyJsConverter:
         question.cells["default"] = default
         self.out.ask(question)
 
-    def group(self, question: Question, appearance: str) -> None:
-        relevant = question.cells.get("relevant", "")
-        self.out.begin(
-            question.place,
-            question.label,
-            appearance,
-            relevant,
-            name=f"{question.name}_grid",
-            part=None,
-        )
-        if question.hint and appearance:
-            cells, _losses = self.out.texts("hint", question.hint)
-            self.out.survey[-1].update(cells)
-
     def close(self, question: Question, rows: int) -> None:
         self.out.end()
         if not rows:
@@ -685,7 +659,7 @@ class SurveyJsConverter:
             reason = _("one row must be answered there, here each")
             question.changes.append(reason)
             is_required = True
-        self.group(question, "table-list")
+        self.out.begin_grid(question, "table-list", f"{question.name}_grid")
         rows = self.list_of(element, "rows")
         data = {
             string(item.get("value")): item
@@ -711,7 +685,7 @@ class SurveyJsConverter:
         self.close(question, len(rows))
 
     def write_fields(self, element: Json, question: Question) -> None:
-        self.group(question, "")
+        self.out.begin_grid(question, "", f"{question.name}_grid")
         items = self.items(element)
         for item in items:
             row = string(item.get("name"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from html.parser import HTMLParser
 
 from django.utils.translation import gettext as _
@@ -41,7 +42,15 @@ BLOCKS = set_of_words(
     "article header footer dl dt dd hr form fieldset"
 )
 UNSEEN = frozenset(["script", "style", "head", "title", "svg"])
+# Unfinished tags take the parser of HTML quadratic time: 0.6 s for as many.
+LONGEST_MARKUP = 40_000
 MARKUP = re.compile(r"<[A-Za-z/!]|&(?:#|[A-Za-z]+;)")
+# Around the name of an answer that a text quotes, and around what cannot be quoted;
+# private characters of Unicode.
+ANSWER, LITERAL = "\ue000{}\ue001", "\ue002{}\ue003"
+ANSWERS = re.compile("\ue000([^\ue001]*)\ue001")
+LITERALS = re.compile("\ue002([^\ue003]*)\ue003")
+PRIVATE = dict.fromkeys(range(0xE000, 0xE004))
 BIDI = re.compile("[\u202a-\u202e\u2066-\u2069\ufeff]")
 
 
@@ -91,6 +100,8 @@ class _Reader(HTMLParser):
 def plain_text(text: str) -> tuple[str, list[str]]:
     """Return a text without markup, its paragraphs kept, and what is lost."""
     losses: list[str] = []
+    cut = len(text) > LONGEST_MARKUP
+    text = text[:LONGEST_MARKUP]
     if MARKUP.search(text):
         reader = _Reader()
         reader.feed(text)
@@ -100,7 +111,7 @@ def plain_text(text: str) -> tuple[str, list[str]]:
     text = BIDI.sub("", CONTROL.sub("", text.replace("\N{NO-BREAK SPACE}", " ")))
     lines = [re.sub(r"[ \t\f\v]+", " ", line).strip() for line in text.split("\n")]
     text = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
-    if len(text) > MAX_TEXT - 100:
+    if cut or len(text) > MAX_TEXT - 100:
         text = text[: MAX_TEXT - 100]
         losses.append(_(CUT))
     return text, losses
@@ -110,5 +121,36 @@ def shown_text(texts: Texts, longest: int = 120) -> str:
     """Return one text on one line, to name a question in the report."""
     for text in texts.values():
         if plain := plain_text(text)[0]:
-            return quoted(plain, longest)
+            return quoted(with_references(plain)[0], longest)
     return ""
+
+
+def quote_answers(
+    texts: Texts,
+    pattern: re.Pattern[str],
+    name_of: Callable[[re.Match[str]], str | None],
+) -> Texts:
+    """Mark the answers that texts quote.
+
+    `name_of` returns the name of the answer for a match of the pattern, "" if the
+    match is an ordinary text, and None if it cannot be quoted here.
+    """
+
+    def marked(match: re.Match[str]) -> str:
+        name = name_of(match)
+        if name is None:
+            return LITERAL.format(match[0])
+        return ANSWER.format(name) if name else match[0]
+
+    return {
+        language: pattern.sub(marked, text.translate(PRIVATE))
+        for language, text in texts.items()
+    }
+
+
+def with_references(plain: str) -> tuple[str, list[str]]:
+    """Write marked answers as `${name}`; return what cannot be quoted as well."""
+    literals = LITERALS.findall(plain)
+    # `${` begins the name of an answer only where a converter says so.
+    plain = ANSWERS.sub(r"${\1}", plain.replace("${", "{"))
+    return plain.translate(PRIVATE), literals

@@ -30,7 +30,7 @@ def draft() -> Survey:
 def colleague() -> User:
     pat = User.objects.create(email="pat@example.org")
     Membership.objects.create(user=pat, role=Membership.Role.STATE)
-    return other
+    return pat
 
 
 def opened(page: Page, draft: Survey) -> Page:
@@ -153,6 +153,14 @@ def test_a_survey_is_written_by_keys_and_nothing_is_lost(staff, console, draft):
     page.locator("#ed-toast").get_by_role("button", name="Undo").click()
     expect(line(page, "Is there anything else?")).to_be_visible()
 
+    # What is wrong is said while it is typed.
+    choose(page, "Why a ${pet}?")
+    page.locator("#ed-settings textarea").first.fill("Why a ${cat}?")
+    expect(canvas.locator(".ed-wrong")).to_contain_text("cat")
+    expect(page.locator("#ed-wrong")).to_contain_text("1 question with a problem")
+    page.locator("#ed-settings textarea").first.fill("Why a ${pet}?")
+    expect(page.locator("#ed-wrong")).not_to_contain_text("problem")
+
     written = texts(page)
     page.reload()
     assert texts(page) == written
@@ -168,13 +176,13 @@ def test_typing_without_a_connection_is_kept_and_saved(staff, console, draft):  
     expect(page.locator("#ed-status")).to_contain_text("no connection")
     # The tab is lost meanwhile, and another one is opened.
     page.close()
-    pat = page.context.new_page()
-    pat.context.set_offline(False)
-    opened(pat, draft)
-    expect(line(pat, "Which animal?")).to_be_visible()
-    saved(pat)
+    tab = page.context.new_page()
+    tab.context.set_offline(False)
+    opened(tab, draft)
+    expect(line(tab, "Which animal?")).to_be_visible()
+    saved(tab)
     assert (
-        pat.evaluate("Object.keys(localStorage).filter(k => k.includes(':label'))")
+        tab.evaluate("Object.keys(localStorage).filter(k => k.includes(':label'))")
         == []
     )
 
@@ -246,6 +254,22 @@ def test_a_question_deleted_meanwhile_gives_its_text_back(
     notice = page.locator("#ed-notice")
     expect(notice).to_contain_text("deleted this meanwhile")
     expect(notice.locator("textarea")).to_have_value("A long text")
+
+
+def test_a_question_moves_by_its_menu(staff, console, draft):  # noqa: F811
+    page = opened(console(staff.state, viewport=DESK), draft)
+    choose(page, "Which pet?")
+    page.locator("#ed-settings textarea").first.fill("Which animal?")
+    more = page.get_by_role("button", name="Actions: 2Why")
+    line(page, "Why a ${pet}?").hover()
+    more.click()
+    # The answer to what was typed does not close the menu.
+    saved(page)
+    page.get_by_role("menuitem", name="Move to …").click()
+    page.select_option("#ed-place", label="At the start of page 2: More")
+    page.get_by_role("button", name="Move", exact=True).click()
+    expect(page.locator(".ed-text").nth(3)).to_have_text("Why a ${pet}?")
+    expect(line(page, "Why a ${pet}?")).to_be_focused()
 
 
 def test_dragging_moves_a_question(staff, console, draft):  # noqa: F811

@@ -63,24 +63,31 @@ def test_texts_in_tables_of_their_own_are_read_as_in_limesurvey_6():
         del question[key]
     result = Result(
         lss(
-            surveys=[{"sid": "99", "language": "en", "additional_languages": "de"}],
+            surveys=[
+                {"sid": "99", "language": "en", "additional_languages": "de-informal"}
+            ],
             groups=[{"gid": "7", "group_order": "0"}],
             group_l10ns=[{"gid": "7", "group_name": "Animals", "language": "en"}],
             questions=[question],
             question_l10ns=[
                 {"qid": "1", "question": "A pet?", "language": "en"},
-                {"qid": "1", "question": "Ein Tier?", "language": "de"},
+                {"qid": "1", "question": "Ein Tier?", "language": "de-informal"},
             ],
             answers=[{"aid": "5", "qid": "1", "code": "A1", "scale_id": "0"}],
             answer_l10ns=[
                 {"aid": "5", "answer": "Yes", "language": "en"},
-                {"aid": "5", "answer": "Ja", "language": "de"},
+                {"aid": "5", "answer": "Ja", "language": "de-informal"},
             ],
         )
     )
     (item,) = [item for item in result.draft.items() if item.name == "pet"]
-    assert item.label == {"en": "A pet?", "de": "Ein Tier?"}
-    assert result.draft.option_sets["pet"][0].label == {"en": "Yes", "de": "Ja"}
+    assert item.label == {"en": "A pet?", "de-informal": "Ein Tier?"}
+    assert result.draft.option_sets["pet"][0].label == {
+        "en": "Yes",
+        "de-informal": "Ja",
+    }
+    names = [language["name"] for language in result.draft.languages]
+    assert names == ["English", "Deutsch, informal"]
 
 
 def test_old_conditions_are_joined_by_question_and_scenario():

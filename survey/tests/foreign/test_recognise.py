@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
+import random
+import string
 import time
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -205,3 +209,69 @@ def test_workbook_has_all_cells_as_text():
         ["text", "=1"],
     ]
     assert {cell.data_type for row in sheet for cell in row} == {"s"}
+
+
+@pytest.mark.parametrize(
+    "elements",
+    [
+        # Unfinished tags, one name for all, and far too many languages.
+        [{"type": "text", "name": "a", "title": "<p" * 500_000}],
+        [{"type": "text", "name": "a", "title": "b"}] * 5_000,
+        [
+            {
+                "type": "text",
+                "name": f"a{n}",
+                "title": {"default": "b", f"{first}{second}": "c"},
+            }
+            for n, (first, second) in enumerate(
+                itertools.product(string.ascii_lowercase, repeat=2)
+            )
+        ],
+    ],
+    ids=["tags", "names", "languages"],
+)
+def test_file_that_was_made_to_be_slow_is_converted_in_time(elements):
+    _converted, reading = in_time(json.dumps({"elements": elements}).encode())
+    assert reading.draft
+
+
+def damaged(content: bytes, chance: random.Random) -> bytes:
+    """Cut, drop, repeat or overwrite some bytes, or a part of a JSON file."""
+    data, at = bytearray(content), chance.randrange(len(content))
+    match chance.randrange(4):
+        case 0:
+            return bytes(data[:at])
+        case 1:
+            del data[at : at + chance.randrange(1, 200)]
+        case 2:
+            start = chance.randrange(len(content))
+            data[at:at] = data[start : start + 100]
+        case _:
+            data[at] = chance.randrange(256)
+    return bytes(data) or b" "
+
+
+def with_other_values(data: Any, chance: random.Random) -> Any:
+    """Replace some values of a JSON file by others that are not expected there."""
+    if chance.random() < 0.03:
+        return chance.choice([None, 5, "x", [], {}, [1, None], {"0": {"0": 5}}, True])
+    if isinstance(data, dict):
+        return {key: with_other_values(value, chance) for key, value in data.items()}
+    if isinstance(data, list):
+        return [with_other_values(value, chance) for value in data]
+    return data
+
+
+@pytest.mark.parametrize("program", SAMPLES)
+def test_random_damage_is_refused_with_a_reason_or_converted(program):
+    chance = random.Random(program)
+    for _ in range(150):
+        content = damaged(SAMPLES[program], chance)
+        if program in ("qualtrics", "surveyjs") and chance.random() < 0.7:
+            data = with_other_values(json.loads(SAMPLES[program]), chance)
+            content = json.dumps(data).encode()
+        try:
+            convert(content)
+        except UnreadableQuestionnaire as refusal:
+            # That sentence stands for an error that nobody thought of.
+            assert "damaged (" not in str(refusal)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from survey.instrument.foreign.settling import read_questionnaire
 from survey.tests.foreign.converting import Result
 from survey.tests.foreign.samples import (
     REDCAP_API_HEADERS,
@@ -48,6 +49,7 @@ def test_calculation_waits_for_all_answers():
         "b,pets,,text,B?,,,number,,,,,",
         "c,pets,,calc,C,[a] * 2 + [b],,,,,,,",
         'd,pets,,calc,D,"if([a] > 1, 5, 0)",,,,,,,',
+        'f,pets,,calc,F,"round([b] / [a]^2, 1)",,,,,,,',
         'e,pets,,calc,E,"sum([a], [b])",,,,,,,',
     ]
     result = Result(dictionary(rows=rows))
@@ -55,6 +57,9 @@ def test_calculation_waits_for_all_answers():
         "if(${a} != '' and ${b} != '', ((${a} * 2) + ${b}), '')"
     )
     assert result.row("d")["calculation"] == "if(${a} > 1, 5, 0)"
+    assert result.row("f")["calculation"] == (
+        "if(${b} != '' and ${a} != '', round((${b} div (${a} * ${a})), 1), '')"
+    )
     assert result.outcome("e") == "refused"
 
 
@@ -63,3 +68,12 @@ def test_missing_cells_of_r_are_blank():
     result = Result(dictionary(REDCAP_API_HEADERS, rows))
     assert result.row("a")["type"] == "text"
     assert result.outcome("a") == "taken"
+
+
+def test_survey_has_the_name_of_its_file():
+    # Dictionaries of two projects may begin with a form of the same name.
+    rows = ["a,one,,text,A?,,,,,,,,", "b,two,,text,B?,,,,,,,,"]
+    draft = Result(dictionary(rows=rows)).draft
+    assert (draft.name, draft.title) == ("pets", {"en": "pets"})
+    reading, _report = read_questionnaire(dictionary(rows=rows), "x" * 200)
+    assert reading.draft.name == "x" * 64

@@ -79,3 +79,29 @@ def test_comparisons_of_texts_are_refused_because_of_their_case():
     )
     outcomes = [result.outcome(name, "rule") for name in "cde"]
     assert outcomes == ["refused", "refused", "taken"]
+
+
+def test_texts_that_quote_what_is_no_answer_are_in_the_report():
+    reason = "computed texts are shown as written: {total}"
+    result = converted(
+        {
+            "type": "radiogroup",
+            "name": "a",
+            "title": "Of {total}?",
+            "choices": [{"value": "x", "text": "All {total}"}],
+        },
+        {"type": "panel", "name": "p", "title": "{total}", "elements": []},
+        {
+            "type": "matrix",
+            "name": "m",
+            "title": "<b>Of</b> {total}",
+            "columns": ["1"],
+            "rows": ["r"],
+        },
+    )
+    for place, part in (("a", "question"), ("a", "options"), ("p", "group")):
+        (line,) = result.lines(place, part)
+        assert (line.outcome, line.reason) == ("changed", reason)
+    (line,) = result.lines("m")
+    assert line.reason == f"formatting is lost; {reason}"
+    assert result.row("a")["label::English (en)"] == "Of {total}?"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from django.utils.functional import cached_property
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
 from survey.console.surveys.editor.outline import Outline, PageEntry
@@ -66,7 +67,10 @@ class Canvas:
             items[entry.name] = {
                 "key": entry.key,
                 "badges": badges,
-                "problems": len(entry.problems),
+                # Once for all languages.
+                "problems": [
+                    *dict.fromkeys(capfirst(row.reason) for row in entry.problems)
+                ],
                 "missing": _("No text yet") if entry.is_unfinished else "",
             }
         return {"items": items, "blocks": self.blocks(), "page": self.page.key}
