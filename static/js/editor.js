@@ -31,6 +31,7 @@ class Editor {
     this.typed = new Map();
     this.timers = new Map();
     this.conflicts = new Map();
+    this.refused = new Set();
     this.trouble = "";
     this.pending = new PendingTexts(root.dataset.user, root.dataset.survey);
     this.queue = new Queue(
@@ -57,7 +58,20 @@ class Editor {
     this.listen();
     this.toggles();
     this.afterShow();
+    this.showMessages();
     this.restore();
+    const first = this.settings.querySelector("textarea");
+    const isWide = window.matchMedia("(min-width: 68.75rem)").matches;
+    if (isWide && first && !first.value && this.state.at) first.focus();
+  }
+
+  // Messages of the page before: there is no room for them to stay.
+  showMessages() {
+    const box = document.getElementById("messages");
+    const messages = [...(box?.querySelectorAll(".message") ?? [])];
+    if (!messages.length) return;
+    showToast(messages.map((message) => message.textContent.trim()).join(" "));
+    for (const message of messages) message.remove();
   }
 
   stateField(name) {
@@ -67,6 +81,7 @@ class Editor {
   listen() {
     this.settings.addEventListener("input", ({ target }) => this.onInput(target));
     this.settings.addEventListener("change", ({ target }) => this.onChange(target));
+    this.settings.addEventListener("focusin", ({ target }) => this.onFocus(target));
     document.addEventListener("submit", (event) => this.onSubmit(event), { capture: true });
     document.addEventListener("click", (event) => this.onClick(event));
     document.addEventListener("keydown", (event) => this.onKey(event));
@@ -102,12 +117,22 @@ class Editor {
     const text = target.type === "checkbox" ? (target.checked ? "yes" : "") : target.value;
     const seen = this.typed.get(address)?.seen ?? this.seenOf(address);
     this.typed.set(address, { text, seen });
+    this.refused.delete(address);
+    // Half a name would rename the question in all rules that read it.
+    if (address.endsWith(":name:")) return;
     this.pending.keep(address, text, seen);
     if (address.endsWith(":required_choice:")) this.showRequiredRule({ open: true });
     if (this.conflicts.has(address)) return;
     clearTimeout(this.timers.get(address));
     this.timers.set(address, setTimeout(() => this.send(address), PAUSE));
     setStatus("saving");
+  }
+
+  // The text of a new option is there to be typed over.
+  onFocus(target) {
+    const label = target.nodeName === "TEXTAREA" && target.labels?.[0];
+    const isNew = label && target.value && target.value === label.textContent;
+    if (isNew && target.closest(".ed-option")) target.select();
   }
 
   onChange(target) {
@@ -117,6 +142,7 @@ class Editor {
     if (!this.typed.has(address) && target.nodeName === "SELECT") this.onInput(target);
     // A question is named after its text when the text is complete.
     if (this.timers.has(address)) this.send(address, true);
+    else if (address.endsWith(":name:")) this.send(address);
     else if (/^survey:[^:]*:label:/.test(address) && !this.conflicts.has(address)) {
       const text = this.typed.get(address)?.text ?? target.value;
       this.queue.save(address, text, this.typed.get(address)?.seen ?? this.seenOf(address), true);
@@ -131,12 +157,17 @@ class Editor {
     clearTimeout(this.timers.get(address));
     this.timers.delete(address);
     const typed = this.typed.get(address);
+    if (typed) this.pending.keep(address, typed.text, typed.seen);
     if (typed) this.queue.save(address, typed.text, typed.seen, left);
   }
 
   flush() {
     this.rules.flush();
     for (const address of [...this.timers.keys()]) this.send(address);
+    for (const address of this.typed.keys()) {
+      const isName = address.endsWith(":name:") && !this.refused.has(address);
+      if (isName && !this.queue.fields.has(address)) this.send(address);
+    }
   }
 
   act(verb, more = {}) {
@@ -169,12 +200,17 @@ class Editor {
 
   choose(key, { focus = false } = {}) {
     this.flush();
+    // What cannot be saved is only in its field, which is left now.
+    for (const address of this.refused) this.typed.delete(address);
+    this.refused.clear();
     this.state.at = key;
     this.state.options = "";
     this.outline.select(key);
     this.canvas.select(key);
     this.markSurveyLink();
     this.focusAfterShow = focus ? "label" : "";
+    // What is typed now would go into the question that is left.
+    this.settings.inert = true;
     this.queue.show(this.shownState());
   }
 
@@ -192,7 +228,7 @@ class Editor {
 
   onClick(event) {
     if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
-    const link = event.target.closest?.("#ed a[data-at], #ed a[data-options]");
+    const link = event.target.closest?.("#ed a[data-at], #ed a[data-options], #ed-wrong a");
     const moveTo = event.target.closest?.("#ed-actions [data-act]");
     const width = event.target.closest?.("button[data-width]");
     if (link) {
@@ -239,6 +275,12 @@ class Editor {
   }
 
   onKey(event) {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      const kind = this.settings.querySelector("select[name$=':kind:']")?.value;
+      this.act(`add:${kind || "select_one"}`);
+      return;
+    }
     const isTyping = event.target.closest?.("input:not([type=checkbox]), select, textarea, dialog");
     const isUndo = event.key.toLowerCase() === "z" && (event.ctrlKey || event.metaKey);
     const isRedo = event.key.toLowerCase() === "y" && event.ctrlKey;
@@ -272,6 +314,7 @@ class Editor {
       setStatus("refused");
       showNotice(element("p", {}, word("login")), element("p", {}, link));
     } else if (kind === "denied") {
+      this.settings.inert = false;
       setStatus("refused");
       showNotice(element("p", {}, word("denied")));
     }
@@ -302,6 +345,7 @@ class Editor {
       this.apply(body);
     } else if (isLatest) {
       this.pending.drop(address, sent.text);
+      this.refused.add(address);
       this.apply(body);
       this.showRefusal(address, body.error);
     }
@@ -333,6 +377,7 @@ class Editor {
     if (hasMoved) this.showSettingsTop();
     if (body.focus) this.focus(body.focus);
     else if (!document.activeElement || document.activeElement === document.body) this.focusLine();
+    if (verb.startsWith("language")) document.getElementById("ed-token").value = "";
     if (!body.message) return;
     if (body.offersUndo || body.readers.length) {
       showToast(body.message, {
@@ -345,6 +390,8 @@ class Editor {
   }
 
   onShown({ status, body }) {
+    this.settings.inert = false;
+    if (body.published) this.showPublished(body.error);
     if (status === 200) this.apply(body);
     this.showSettingsTop();
     if (this.focusAfterShow) this.focus(this.focusAfterShow);
@@ -374,6 +421,7 @@ class Editor {
     morph(this.outline.list, body.outline);
     this.outline.decorate();
     document.getElementById("ed-title").textContent = body.title;
+    morph(document.getElementById("ed-wrong"), body.wrong);
     for (const name of ["undo", "redo"]) {
       const control = document.getElementById(`ed-${name}`);
       if (body[name]) control.removeAttribute("aria-disabled");
@@ -384,12 +432,16 @@ class Editor {
     this.state.page = String(body.page || "");
     history.replaceState(null, "", body.address);
     morph(this.settings, body.settings, (field) => this.typed.has(this.addressOf(field)));
+    morph(document.getElementById("ed-bar"), body.bar);
     this.canvas.selected = body.at;
     this.canvas.show(body.canvas);
     this.afterShow();
   }
 
   afterShow() {
+    document.querySelector(".ed-widths").hidden = false;
+    const values = document.getElementById("ed-values");
+    if (values) values.checked = readFlag("editor-show-values");
     this.fillTyped();
     this.rows.decorate();
     this.markSurveyLink();
@@ -504,7 +556,6 @@ class Editor {
 
   toggles() {
     document.documentElement.classList.add("ed-ready");
-    document.querySelector(".ed-widths").hidden = false;
     for (const name of ["names", "values"]) {
       const key = `editor-show-${name}`;
       const shows = readFlag(key);

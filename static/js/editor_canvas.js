@@ -75,16 +75,21 @@ export class Canvas {
 
   mark(item, mark) {
     this.assign(item, mark.key);
-    item.classList.toggle("ed-unfinished", mark.unfinished);
-    if (!mark.badges.length) return;
+    item.classList.toggle("ed-unfinished", Boolean(mark.missing));
+    // Respondents would see the name of the variable there.
+    const label = mark.missing && item.querySelector(".label-text, p");
+    if (label) label.textContent = mark.missing;
+    if (!mark.badges.length && !mark.problems.length) return;
     const badges = this.document.createElement("div");
     badges.className = "ed-badges";
-    for (const words of mark.badges) {
+    const add = (words, className) => {
       const badge = this.document.createElement("span");
-      badge.className = "ed-badge";
+      badge.className = className;
       badge.textContent = words;
       badges.append(badge);
-    }
+    };
+    for (const words of mark.badges) add(words, "ed-badge");
+    for (const words of mark.problems) add(words, "ed-badge ed-wrong");
     item.prepend(badges);
   }
 }

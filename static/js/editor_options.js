@@ -40,7 +40,7 @@ export class Rows {
     if (!row || event.isComposing) return;
     const { key } = row.dataset;
     const kind = row.parentElement.dataset.list;
-    if (event.key === "Enter" && !event.shiftKey) {
+    if (event.key === "Enter" && !event.shiftKey && !event.ctrlKey && !event.metaKey) {
       event.preventDefault();
       this.act(`${kind}-add:${key}`);
     } else if (event.key === "Backspace" && !event.target.value && row.parentElement.children.length > 1) {

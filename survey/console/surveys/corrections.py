@@ -16,7 +16,7 @@ from accounts.access import needs
 from accounts.http import StaffRequest
 from accounts.permissions import Capability
 from survey.console.surveys.upload import WorkbookForm
-from survey.console.surveys.views import own_survey_or_404
+from survey.console.surveys.views import own_survey_or_404, refreshed
 from survey.instrument.definitions.comparison import Comparison, compare
 from survey.instrument.definitions.corrections import (
     NotACorrection,
@@ -100,6 +100,7 @@ def survey_correction(request: StaffRequest, pk: int) -> HttpResponse:
     corrects = survey.corrects
     if corrects is None:
         raise Http404
+    problems = refreshed(survey)
     published = survey.published.first()
     refusal = ""
     earlier = load_definition(corrects.definition)
@@ -116,6 +117,8 @@ def survey_correction(request: StaffRequest, pk: int) -> HttpResponse:
             comparison = compare(earlier, definition, measures)
         except NotPublishable as error:
             comparison, refusal = Comparison(), str(error)
+    if problems:
+        refusal = _("This draft has problems. Check it first.")
     offering = [
         administration
         for administration in administrations_to_correct(request.permissions, corrects)

@@ -105,7 +105,11 @@ def survey_edit_restore(request: StaffRequest, pk: int, number: int) -> HttpResp
 def survey_edit_compare(request: StaffRequest, pk: int) -> HttpResponse:
     """Compare the draft after two of its changes."""
     survey = own_survey_or_404(request, pk)
-    numbers = sorted(_number(request.GET.get(name, "")) for name in ("from", "to"))
+    latest = changes_of(survey).first()
+    all_of_it = {"from": "0", "to": str(latest.number if latest else 0)}
+    numbers = sorted(
+        _number(request.GET.get(name, number)) for name, number in all_of_it.items()
+    )
     was, now = (_change_or_404(survey, number) for number in numbers)
     comparison = _compare_books(
         survey, *(_book_at_or_404(survey, number) for number in numbers)

@@ -6,6 +6,7 @@ from django.contrib import messages
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import NoReverseMatch, reverse
+from django.utils.text import capfirst
 from django.utils.translation import get_language, gettext_lazy, ngettext
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
@@ -40,6 +41,10 @@ LONGEST_TITLE = 200
 # Those of most schools; any other is added in the editor.
 LANGUAGES = ("en", "es", "ar", "zh-Hans", "vi", "so", "hmn", "fr", "pt", "ru")
 NAMES = {"zh-Hans": "简体中文", "so": "Soomaali", "hmn": "Hmoob"}
+
+
+def name_of(code: str) -> str:
+    return NAMES.get(code) or capfirst(own_name(code))
 
 
 class StartForm(forms.Form):
@@ -82,17 +87,14 @@ class EmptyForm(StartForm):
 
     def __init__(self, permissions: Permissions, data: QueryDict | None = None) -> None:
         super().__init__(permissions, data)
-        choices = [(code, NAMES.get(code) or own_name(code)) for code in LANGUAGES]
+        choices = [(code, name_of(code)) for code in LANGUAGES]
         for name in ("language", "translations"):
             self.fields[name].choices = choices  # type: ignore[attr-defined]
         self.order_fields(self.field_order)
 
     def languages(self) -> list[Language]:
         codes = [self.cleaned_data["language"], *self.cleaned_data["translations"]]
-        return [
-            Language(code, NAMES.get(code) or own_name(code))
-            for code in dict.fromkeys(codes)
-        ]
+        return [Language(code, name_of(code)) for code in dict.fromkeys(codes)]
 
 
 class TemplateForm(StartForm):

@@ -15,10 +15,18 @@ from survey.instrument.definitions.publishing import (
     publish_survey,
 )
 from survey.instrument.definitions.schema import SurveyDefinition, load_definition
-from survey.instrument.drafts.commands import languages_of, set_setting, title_of
+from survey.instrument.drafts.commands import (
+    languages_of,
+    set_setting,
+    title_of,
+)
 from survey.instrument.drafts.exporting import workbook_of
 from survey.instrument.drafts.reading import DraftReading, read_rows_of
-from survey.instrument.drafts.store import create_sheets, load_book, lock_draft
+from survey.instrument.drafts.store import (
+    create_sheets,
+    load_book,
+    lock_draft,
+)
 from survey.instrument.drafts.workbook import DraftBook
 from survey.instrument.xlsform.draft import Draft
 from survey.instrument.xlsform.importing import create_rows

@@ -224,12 +224,12 @@ def _is_written_as_other(definition: SurveyDefinition, option_set: str) -> bool:
     """Return whether `or_other` gives all items of this set, with its words."""
     codes = _codes(definition)
     last = definition["option_sets"][option_set][-1]
-    other: OptionDefinition = {
+    generated: OptionDefinition = {
         "value": OTHER_VALUE,
         "label": in_languages(OTHER, codes),
         "attributes": {},
     }
-    if last != other:
+    if last != generated:
         return False
     items = definition["items"]
     for name, item in items.items():

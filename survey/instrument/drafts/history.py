@@ -93,9 +93,22 @@ def _sentences(
 ) -> list[Sentence]:
     if change.action == RESTORE:
         return [Sentence(_("An earlier version was restored."))]
+    # Questions before their options, and nothing of the texts of what was added.
+    added = {
+        (operation["sheet"], key)
+        for operation in change.operations
+        if operation["op"] == "insert"
+        for key, _cells in operation["rows"]
+    }
+    operations = [
+        operation
+        for operation in change.operations
+        if (operation["sheet"], operation.get("key")) not in added
+    ]
+    operations.sort(key=lambda operation: operation["sheet"] != "survey")
     written = [
         sentence
-        for operation in change.operations
+        for operation in operations
         for sentence in _sentences_of_operation(operation, book, names)
     ]
     # A question and its group may be told of by several operations.

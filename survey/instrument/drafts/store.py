@@ -267,17 +267,17 @@ def _positions(known: list[int | None]) -> list[int]:
     As few rows as possible get another one: those outside of the longest rising
     sequence, put into the gaps between the others, or all if a gap is too small.
     """
-    kept = _longest_rising(known)
+    staying = _longest_rising(known)
     positions: list[int] = []
     place, before = 0, 0
     while place < len(known):
-        if place in kept:
+        if place in staying:
             before = known[place] or 0
             positions.append(before)
             place += 1
             continue
         end = place
-        while end < len(known) and end not in kept:
+        while end < len(known) and end not in staying:
             end += 1
         count = end - place
         after = known[end] if end < len(known) else None
@@ -322,7 +322,8 @@ def _record(
     undoes: DraftChange | None = None,
 ) -> DraftChange:
     last = DraftChange.objects.filter(survey=survey, number=survey.last_change).first()
-    if last is not None and undoes is None and _goes_on(last, operations, by):
+    is_typing = last is not None and undoes is None and last.action == action != RESTORE
+    if last is not None and is_typing and _goes_on(last, operations, by):
         last.operations[0]["after"] |= operations[0]["after"]
         last.at = timezone.now()
         # A reading that is kept in memory is that of the number before.

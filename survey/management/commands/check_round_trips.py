@@ -48,14 +48,14 @@ class Command(BaseCommand):
             if "survey" not in book.sheets:
                 counts["not_surveys"] += 1
                 continue
-            found = Counter(round_trip(book, file.stem))
+            figures = Counter(round_trip(book, file.stem))
             counts["workbooks"] += 1
-            counts.update(found)
-            wrong = {key: count for key, count in found.items() if key in WRONG}
+            counts.update(figures)
+            wrong = {key: count for key, count in figures.items() if key in WRONG}
             if any(wrong.values()):
                 self.stdout.write(f"{file}: {wrong}")
-        figures = {key: counts[key] for key in (*COUNTED, *WRONG, "not_surveys")}
-        self.stdout.write(json.dumps(figures))
+        totals = {key: counts[key] for key in (*COUNTED, *WRONG, "not_surveys")}
+        self.stdout.write(json.dumps(totals))
         if any(counts[key] for key in WRONG):
             raise SystemExit(1)
 
@@ -73,8 +73,8 @@ WRONG = (
 
 def workbooks(paths: Iterable[Path]) -> Iterator[Path]:
     for path in paths:
-        found = sorted(path.rglob("*")) if path.is_dir() else [path]
-        yield from (file for file in found if file.suffix in (".xlsx", ".xls"))
+        files = sorted(path.rglob("*")) if path.is_dir() else [path]
+        yield from (file for file in files if file.suffix in (".xlsx", ".xls"))
 
 
 def round_trip(book: DraftBook, name: str) -> dict[str, int]:
@@ -110,11 +110,11 @@ def round_trip(book: DraftBook, name: str) -> dict[str, int]:
     }
     if before.definition is not None and not before.problems and before.draft:
         written = book_of_definition(before.definition, before.draft.measures)
-        again = read_book(book_of_workbook(workbook_of(written)), name=name)
+        copied = read_book(book_of_workbook(workbook_of(written)), name=name)
         counts["written"] = 1
         counts["written_otherwise"] = int(
-            again.definition is None
-            or digest_of_content(again.definition)
+            copied.definition is None
+            or digest_of_content(copied.definition)
             != digest_of_content(before.definition)
         )
     return counts

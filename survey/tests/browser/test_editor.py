@@ -28,9 +28,9 @@ def draft() -> Survey:
 
 @pytest.fixture
 def colleague() -> User:
-    other = User.objects.create(email="pat@example.org")
-    Membership.objects.create(user=other, role=Membership.Role.STATE)
-    return other
+    pat = User.objects.create(email="pat@example.org")
+    Membership.objects.create(user=pat, role=Membership.Role.STATE)
+    return pat
 
 
 def opened(page: Page, draft: Survey) -> Page:
@@ -113,6 +113,14 @@ def test_a_survey_is_written_by_keys_and_nothing_is_lost(staff, console, draft):
     page.locator("#ed-rule-relevant select[name$='-value']").select_option("dog")
     expect(canvas.locator(".ed-selected .ed-badge")).to_contain_text("Dog")
 
+    # Control and Enter add another question, of the same kind.
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("#ed-settings textarea").first).to_be_focused()
+    expect(page.locator("#ed-wrong")).to_be_empty()
+    page.keyboard.type("Which way is best?")
+    expect(line(page, "Which way is best?")).to_be_visible()
+    page.keyboard.press("Escape")
+
     page.get_by_role("button", name="Add page").click()
     expect(page.locator("#ed-settings textarea").first).to_be_focused()
     page.keyboard.type("Is there anything else?")
@@ -128,16 +136,30 @@ def test_a_survey_is_written_by_keys_and_nothing_is_lost(staff, console, draft):
     saved(page)
 
     # Lines move by keys, and the focus stays.
+    before = ["Pets", "Which pet?", "Why a ${pet}?", "How do you get to school?"]
+    before += ["Which way is best?", "Page 2"]
+    grid = ["How much do you agree?", "I feel safe.", "I am heard."]
+    grid.append("The rules are fair.")
+    question, after = "Is there anything else?", ["More", "How much?", "First?"]
+    after.append("Second?")
     line(page, "Is there anything else?").focus()
     page.keyboard.press("Alt+ArrowDown")
-    expect(page.locator(".ed-text").nth(-1)).to_have_text("Is there anything else?")
+    expect(page.locator(".ed-text")).to_have_text([*before, *grid, question, *after])
     expect(line(page, "Is there anything else?")).to_be_focused()
     page.keyboard.press("Control+Z")
-    expect(page.locator(".ed-text").nth(-1)).to_have_text("The rules are fair.")
+    expect(page.locator(".ed-text")).to_have_text([*before, question, *grid, *after])
     page.keyboard.press("Delete")
     expect(page.locator("#ed-toast")).to_contain_text("1 question is deleted.")
     page.locator("#ed-toast").get_by_role("button", name="Undo").click()
     expect(line(page, "Is there anything else?")).to_be_visible()
+
+    # What is wrong is said while it is typed.
+    choose(page, "Why a ${pet}?")
+    page.locator("#ed-settings textarea").first.fill("Why a ${cat}?")
+    expect(canvas.locator(".ed-wrong")).to_contain_text("cat")
+    expect(page.locator("#ed-wrong")).to_contain_text("1 question with a problem")
+    page.locator("#ed-settings textarea").first.fill("Why a ${pet}?")
+    expect(page.locator("#ed-wrong")).not_to_contain_text("problem")
 
     written = texts(page)
     page.reload()
@@ -154,24 +176,24 @@ def test_typing_without_a_connection_is_kept_and_saved(staff, console, draft):  
     expect(page.locator("#ed-status")).to_contain_text("no connection")
     # The tab is lost meanwhile, and another one is opened.
     page.close()
-    other = page.context.new_page()
-    other.context.set_offline(False)
-    opened(other, draft)
-    expect(line(other, "Which animal?")).to_be_visible()
-    saved(other)
+    tab = page.context.new_page()
+    tab.context.set_offline(False)
+    opened(tab, draft)
+    expect(line(tab, "Which animal?")).to_be_visible()
+    saved(tab)
     assert (
-        other.evaluate("Object.keys(localStorage).filter(k => k.includes(':label'))")
+        tab.evaluate("Object.keys(localStorage).filter(k => k.includes(':label'))")
         == []
     )
 
 
 def test_two_people_type_into_one_field(staff, console, colleague, draft):  # noqa: F811
     page = opened(console(staff.state, viewport=DESK), draft)
-    other = opened(console(colleague, viewport=DESK), draft)
-    for tab in (page, other):
+    pat = opened(console(colleague, viewport=DESK), draft)
+    for tab in (page, pat):
         choose(tab, "Which pet?")
-    other.locator("#ed-settings textarea").first.fill("Which animal?")
-    saved(other)
+    pat.locator("#ed-settings textarea").first.fill("Which animal?")
+    saved(pat)
     mine = page.locator("#ed-settings textarea").first
     mine.fill("Which pets?")
     box = page.locator(".ed-conflict")
@@ -183,12 +205,12 @@ def test_two_people_type_into_one_field(staff, console, colleague, draft):  # no
     expect(box).to_have_count(0)
     saved(page)
     expect(line(page, "Which pets or animals?")).to_be_visible()
-    other.locator("#ed-settings textarea").first.fill("Which one?")
-    other.get_by_role("button", name="Take theirs").click()
-    expect(other.locator("#ed-settings textarea").first).to_have_value(
+    pat.locator("#ed-settings textarea").first.fill("Which one?")
+    pat.get_by_role("button", name="Take theirs").click()
+    expect(pat.locator("#ed-settings textarea").first).to_have_value(
         "Which pets or animals?"
     )
-    saved(other)
+    saved(pat)
 
 
 def test_a_login_that_ends_keeps_the_text(staff, console, draft):  # noqa: F811
@@ -218,16 +240,16 @@ def test_a_right_that_is_withdrawn_keeps_the_text(staff, console, draft):  # noq
 
 def test_a_question_deleted_meanwhile_gives_its_text_back(
     staff,
-    console,
+    console,  # noqa: F811
     colleague,
-    draft,  # noqa: F811
+    draft,
 ):
     page = opened(console(staff.state, viewport=DESK), draft)
-    other = opened(console(colleague, viewport=DESK), draft)
+    pat = opened(console(colleague, viewport=DESK), draft)
     choose(page, "Why a ${pet}?")
-    line(other, "Why a ${pet}?").focus()
-    other.keyboard.press("Delete")
-    expect(line(other, "Why a ${pet}?")).to_have_count(0)
+    line(pat, "Why a ${pet}?").focus()
+    pat.keyboard.press("Delete")
+    expect(line(pat, "Why a ${pet}?")).to_have_count(0)
     page.locator("#ed-settings textarea").first.fill("A long text")
     notice = page.locator("#ed-notice")
     expect(notice).to_contain_text("deleted this meanwhile")

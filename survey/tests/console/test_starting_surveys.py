@@ -11,6 +11,7 @@ from openpyxl import load_workbook
 
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
+from survey.instrument.definitions.measures import measures_of
 from survey.instrument.definitions.publishing import publish_survey
 from survey.instrument.drafts import commands, drafting
 from survey.instrument.drafts.beginnings import next_version
@@ -206,6 +207,24 @@ def test_a_draft_with_problems_is_shown_and_not_published(staff, client):
     assert refused.status_code == 409 and "It has 1 problem" in refused.content.decode()
     survey.refresh_from_db()
     assert survey.published_at is None
+
+
+def test_measures_of_an_edited_draft_stay_when_its_rows_change(staff, client):
+    log_in(client, staff.dana)
+    client.post(f"{NEW}template/", {"template": "students", "title": ""})
+    draft = newest()
+    before = measures_of(draft)
+    address = reverse("survey_essential", args=[draft.pk, 1])
+    form = client.get(address).context["form"]
+    given = {name: form[name].value() or "" for name in form.fields}
+    client.post(address, {**given, "label-en": "Renamed here"})
+    name = draft.items.filter(kind="select_one").first().name
+    set_label(draft, name, "Changed later")
+    client.get(reverse("survey_detail", args=[draft.pk]))
+    after = measures_of(draft)
+    assert after["essentials"][0]["label"]["en"] == "Renamed here"
+    assert after["measures"] == before["measures"]
+    assert draft.items.get(name=name).label["en"] == "Changed later"
 
 
 def test_a_file_does_not_replace_a_draft_that_was_edited(staff, client):

@@ -93,9 +93,9 @@ def editor(draft, staff) -> Editor:
 
 @pytest.fixture
 def colleague(draft, staff) -> Editor:
-    other = User.objects.create(email="pat@example.org")
-    Membership.objects.create(user=other, role=Membership.Role.STATE)
-    return Editor(draft, other)
+    pat = User.objects.create(email="pat@example.org")
+    Membership.objects.create(user=pat, role=Membership.Role.STATE)
+    return Editor(draft, pat)
 
 
 def test_a_survey_is_written_and_published(editor, draft, staff):
@@ -310,7 +310,8 @@ def test_the_survey_has_a_title_and_languages(editor, draft):
     editor.type("settings:-:title:en", "All about pets", seen="About pets")
     body = editor.act("language:", token="Arabic")
     assert body["title"] == "All about pets"
-    assert "العربية" in body["settings"] or "Arabic" in body["settings"]
+    assert body["message"].endswith(" is added.") and "Arabic" not in body["settings"]
+    assert editor.act("language:", token="french")["message"] == "Français is added."
     canvas = reverse("survey_edit_canvas", args=[draft.pk])
     assert 'dir="rtl"' in editor.client.get(f"{canvas}?language=ar").content.decode()
 
@@ -348,6 +349,18 @@ def test_without_scripts_forms_are_sent(editor):
     assert editor.read("pet", "parameters") == ""
 
 
+def test_questions_outside_of_groups_get_a_page_with_a_title(staff):
+    draft = draft_of(rows=[ROWS[0], *[["text", f"q{n}", f"{n}?"] for n in range(3)]])
+    editor = Editor(draft, staff.state)
+    keys = [editor.key(f"q{n}") for n in range(3)]
+    assert f"wrap:{','.join(keys)}" in editor.page(keys[1])
+    body = editor.act(f"wrap:{','.join(keys)}", at=keys[1])
+    editor.type(f"survey:{body['at']}:label:en", "About you", seen="")
+    draft.refresh_from_db()
+    [page] = read_rows_of(draft).draft.pages
+    assert page.title == {"en": "About you"} and len([*page.items()]) == 3
+
+
 def test_unknown_addresses_are_refused():
     for text in ("survey:k1:media:", "measures:k1:name:", "survey:k1:label", "x"):
         with pytest.raises(CommandRefused):
@@ -360,6 +373,7 @@ def test_rows_that_cannot_be_shown_are_listed(editor, draft):
     page = editor.page(pet)
     assert "Row that can’t be shown" in page and "geopoint" in page
     assert "There is a problem here" in page
+    assert "2 questions with problems" in page
 
 
 def test_an_empty_survey_gets_its_first_question(staff):
@@ -388,4 +402,4 @@ def test_a_change_takes_as_many_statements_for_each_size(
         editor.page(key)
 
 
-CHANGE, SHOW = 26, 6
+CHANGE, SHOW = 19, 6

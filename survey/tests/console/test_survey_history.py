@@ -35,9 +35,9 @@ def text_of(client, route, *arguments, **data):
 def test_an_earlier_version_is_found_compared_and_restored(staff, client, draft):
     log_in(client, staff.dana)
     set_label(draft, "pet", "Which animal?", by=staff.dana)
-    set_label(draft, "age", "How old is it?", by=staff.state)
+    set_label(draft, "age", "How old is it?", by=staff.dana)
     text = text_of(client, "survey_edit_history", draft.pk)
-    assert "Text of “How old is it?”" in text and staff.state.name in text
+    assert "Text of “How old is it?”" in text and staff.dana.name in text
     assert "Which <del>pet</del><ins>animal</ins>?" in text
     text = text_of(client, "survey_edit_compare", draft.pk, **{"from": 2, "to": 1})
     assert "How old is it?" not in text.split("<h2")[0]
@@ -126,9 +126,11 @@ def test_what_is_published_is_not_restored(staff, client, draft):
 def test_wrong_numbers_are_not_there(staff, client, draft):
     set_label(draft, "pet", "Which animal?", by=staff.dana)
     log_in(client, staff.dana)
-    for data in ({}, {"from": "x", "to": 1}, {"from": 1, "to": 99}, {"from": "9" * 30}):
+    for data in ({"from": "x", "to": 1}, {"from": 1, "to": 99}, {"from": "9" * 30}):
         address = reverse("survey_edit_compare", args=[draft.pk])
         assert client.get(address, data).status_code == 404, data
+    # Without numbers, all changes are shown.
+    assert "1 changed text" in text_of(client, "survey_edit_compare", draft.pk)
     address = reverse("survey_edit_restore", args=[draft.pk, 99])
     assert client.get(address).status_code == 404
 

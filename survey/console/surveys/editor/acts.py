@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from django.http import QueryDict
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -58,7 +59,8 @@ from survey.instrument.drafts.option_rows import (
 )
 from survey.instrument.drafts.reading import read_rows_of
 from survey.instrument.drafts.store import change_draft, redo, undo
-from survey.instrument.drafts.workbook import ChangeConflict, DraftBook, cleaned
+from survey.instrument.drafts.workbook import DraftBook, cleaned
+from survey.instrument.xlsform.languages import language_of
 from survey.instrument.xlsform.types import parse_type
 from survey.models import DraftChange, Survey
 
@@ -137,12 +139,13 @@ UNDONE: Mapping[str, Callable[[bool], str]] = {
 
 
 def save_fields(survey: Survey, data: QueryDict, *, by: User) -> None:
-    wanted = [
-        (Address.parse(name.removeprefix(SEEN)), seen, data.get(FIELD + name[5:], ""))
-        for name, seen in data.items()
-        if name.startswith(SEEN)
-    ]
-    wanted = [row for row in wanted if cleaned(row[1]) != cleaned(row[2])]
+    wanted = []
+    for name in data:
+        if name.startswith(SEEN):
+            address = name.removeprefix(SEEN)
+            seen, text = data.get(name, ""), data.get(FIELD + address, "")
+            if cleaned(seen) != cleaned(text):
+                wanted.append((Address.parse(address), seen, text))
     left = data.get("left", "")
     if not wanted and not left:
         return
@@ -186,7 +189,7 @@ def save_rules(survey: Survey, data: QueryDict, outcome: Outcome, *, by: User) -
             rule,
             stored,
             language=data.get("language", ""),
-            data=data.dict(),
+            data={name: data.get(name, "") for name in data},
         )
         if form is None:
             continue
@@ -248,8 +251,8 @@ def _add(book: DraftBook, kind: str, data: QueryDict, outcome: Outcome) -> None:
     if kind == "page":
         outcome.at = add_page(book, after=after)
     elif kind == "grid":
-        row = add_grid(book, after=_place_for(book, after))
-        outcome.at = groups_around(book.sheet("survey"), row)[-1].key
+        inner = add_grid(book, after=_place_for(book, after))
+        outcome.at = groups_around(book.sheet("survey"), inner)[-1].key
     else:
         if kind not in KINDS:
             raise CommandRefused(_("Choose a type from the list."))
@@ -538,7 +541,12 @@ def _rows_paste(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) ->
 
 
 def _language(book: DraftBook, token: str, data: QueryDict, outcome: Outcome) -> None:
-    language = add_language(book, token or data.get("token", ""))
+    token = token or data.get("token", "")
+    known = language_of(token)
+    # Under its own name, as respondents look for it, unless another one is given.
+    if known and "(" not in token and (native := language_of(known.code)):
+        token = f"{capfirst(native.name)} ({native.code})"
+    language = add_language(book, token)
     outcome.message = _("%(language)s is added.") % {"language": language.name}
 
 
@@ -565,5 +573,3 @@ ACTS: Mapping[str, Act] = {
     "rows-paste": _rows_paste,
     "language": _language,
 }
-
-__all__ = ["ChangeConflict", "FieldsChanged", "Outcome", "carry_out"]

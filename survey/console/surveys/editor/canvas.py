@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from django.utils.functional import cached_property
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
 from survey.console.surveys.editor.outline import Outline, PageEntry
@@ -66,8 +67,8 @@ class Canvas:
             items[entry.name] = {
                 "key": entry.key,
                 "badges": badges,
-                "problems": len(entry.problems),
-                "unfinished": entry.is_unfinished,
+                "problems": [capfirst(row.reason) for row in entry.problems],
+                "missing": _("No text yet") if entry.is_unfinished else "",
             }
         return {"items": items, "blocks": self.blocks(), "page": self.page.key}
 

@@ -85,6 +85,15 @@ class Outline:
             self.pages[0].key if self.pages else "",
         )
 
+    def wrong_keys(self) -> list[str]:
+        """Return the rows with problems; "" for the survey as a whole."""
+        wrong = []
+        for page in self.pages:
+            if page.key and page.problems:
+                wrong.append(page.key)
+            wrong += [entry.key for entry in page.entries if entry.problems]
+        return wrong or [""] * bool(self.reading.problems_by_key.get(""))
+
     def label(self, texts: Texts) -> str:
         return texts.get(self.language) or next(filter(None, texts.values()), "")
 
@@ -104,7 +113,9 @@ class Outline:
 
     def _pages(self) -> list[PageEntry]:
         draft = self.reading.draft
-        pages, seen, number = [], set(), 0
+        pages: list[PageEntry] = []
+        seen: set[str] = set()
+        number = 0
         for position, page in enumerate(draft.pages if draft else (), 1):
             shown = PageEntry(position, page.name, *self._head_of(page))
             shown.problems = self.problems.get(shown.key, [])

@@ -108,8 +108,8 @@ class Panel:
     rows: list[tuple[str, list[FieldView]]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     languages: list[Language] = field(default_factory=list)
-    has_made_up_name: bool = False
-    is_on_loose_page: bool = False
+    # The rows of a page that has no group, for which it can get one.
+    loose: str = ""
 
 
 @dataclass(frozen=True)
@@ -275,8 +275,9 @@ class PanelBuilder:
             panel.answer = self.answer(key, kind)
         panel.rules = self.rules(key, kind)
         panel.more = self.more(key, row, kind)
-        panel.has_made_up_name = bool(entry.name)
-        panel.is_on_loose_page = not page.key
+        if not page.key:
+            top = [shown.key for shown in page.entries if not shown.depth]
+            panel.loose = ",".join(top)
         shown = [
             *(panel.texts + panel.scale + panel.answer + panel.more),
             panel.kind,
@@ -413,10 +414,10 @@ class PanelBuilder:
         """Count the questions that share a list, without those of the same grid."""
         parent = self.parent_of(row.key)
         outside = [
-            other
-            for other in questions_using(self.book, option_set)
-            if other.key != row.key
-            and (not parent or self.parent_of(other.key) != parent)
+            user
+            for user in questions_using(self.book, option_set)
+            if user.key != row.key
+            and (not parent or self.parent_of(user.key) != parent)
         ]
         return len(outside) + 1 if outside else 0
 
@@ -512,7 +513,7 @@ class PanelBuilder:
             languages=self.fields.languages,
         )
         panel.texts = self.texts(key, "label", _("Page title"), placeholder=_("None"))
-        panel.rules = [self.rule(key, "relevant", _("Show this page if"))]
+        panel.rules = [self.rule(key, "relevant", _("Shown if"))]
         panel.more = [
             self.view_of(Address("survey", key, "name"), _("Name of the page"), LINE)
         ]

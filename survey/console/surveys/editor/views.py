@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from urllib.parse import quote
 
 from csp.constants import NONE, SELF
 from csp.decorators import csp_replace, csp_update
+from django.conf.locale import LANG_INFO
 from django.contrib import messages
-from django.http import HttpResponse, HttpResponseBase, JsonResponse, QueryDict
+from django.http import HttpResponseBase, JsonResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.urls import reverse
@@ -44,6 +46,14 @@ from survey.instrument.drafts.store import DraftIsPublished, redoable, undoable
 from survey.instrument.drafts.workbook import ChangeConflict, LimitReached
 from survey.instrument.xlsform.languages import Language
 from survey.models import Survey
+
+TEMPLATES = "survey/console/editor/"
+# Languages to choose from; others are typed.
+LANGUAGES = sorted(
+    f"{info['name_local'].capitalize()} ({code})"
+    for code, info in LANG_INFO.items()
+    if "name_local" in info
+)
 
 
 class Editor:
@@ -126,11 +136,7 @@ class Editor:
         return reverse("survey_edit", args=[self.survey.pk]) + (query and f"?{query}")
 
     def context(self) -> dict[str, object]:
-        count = sum(
-            bool(entry.problems)
-            for page in self.outline.pages
-            for entry in page.entries
-        )
+        wrong = self.outline.wrong_keys()
         return {
             "editor": self,
             "survey": self.survey,
@@ -142,7 +148,9 @@ class Editor:
             "view": self.view,
             "languages": self.languages,
             "kinds": kinds_to_add(),
-            "problems": count,
+            "tokens": LANGUAGES,
+            "wrong": len(wrong),
+            "first_wrong": wrong[0] if wrong else "",
             "undo": undoable(self.survey, self.request.user) is not None,
             "redo": redoable(self.survey, self.request.user) is not None,
             "canvas_address": reverse("survey_edit_canvas", args=[self.survey.pk])
@@ -161,7 +169,7 @@ class Editor:
         title = page.title or _("Page %(number)s") % {"number": page.number}
         link = self._link(
             page.key or (page.entries[0].key if page.entries else ""),
-            f'{number}<span class="ed-text">{escape(title)}</span>',
+            f'{number}<span class="ed-text" dir="auto">{escape(title)}</span>',
             is_current=bool(page.key) and page.key == self.at,
             problems=len(page.problems),
         )
@@ -179,7 +187,7 @@ class Editor:
         link = self._link(
             entry.key,
             f'<span class="ed-number">{number}</span>'
-            f'<span class="ed-text{missing}">{text}</span>'
+            f'<span class="ed-text{missing}" dir="auto">{text}</span>'
             f'<span class="ed-name">{escape(entry.name)}</span>',
             is_current=entry.key == self.at,
             problems=len(entry.problems),
@@ -201,7 +209,7 @@ class Editor:
     @cached_property
     def base(self) -> str:
         """Return the address of a row, as HTML, without its key."""
-        return escape(self.address(at="", page="") + "&at=").replace(
+        return escape(self.address(at="", page="", options="") + "&at=").replace(
             "/edit/&amp;", "/edit/?", 1
         )
 
@@ -224,30 +232,28 @@ def kinds_to_add() -> list[tuple[str, str]]:
     return [*kinds[:2], ("grid", _("grid: statements with one scale")), *kinds[2:]]
 
 
-def _draft_or_none(request: StaffRequest, pk: int) -> Survey | None:
-    """Return a draft that the user may change; None if it is published."""
-    survey = own_survey_or_404(request, pk)
-    return survey if survey.published_at is None else None
-
-
 @needs(Capability.MANAGE_SURVEYS)
 @never_cache
 @require_safe
 def survey_edit(request: StaffRequest, pk: int) -> HttpResponseBase:
     """Show the editor, or as JSON what it shows for another selection."""
-    survey = _draft_or_none(request, pk)
-    if survey is None:
-        messages.info(
-            request,
-            _("This version is published and can’t change. Start a new version."),
-        )
+    survey = own_survey_or_404(request, pk)
+    if survey.published_at is not None:
+        sentence = _("This version is published and can’t change. Start a new version.")
+        if _wants_json(request):
+            return JsonResponse({"published": True, "error": sentence}, status=409)
+        messages.info(request, sentence)
         return redirect("survey_detail", pk)
     editor = Editor(request, survey, request.GET)
     if _wants_json(request):
         return JsonResponse(_parts(editor))
     if "at" not in request.GET:
         editor.at = editor.outline.first_key()
-    response = render(request, "survey/console/editor/page.html", editor.context())
+    return _page(request, editor)
+
+
+def _page(request: StaffRequest, editor: Editor) -> HttpResponseBase:
+    response = render(request, f"{TEMPLATES}page.html", editor.context())
     return csp_update({"frame-src": [SELF]})(lambda _: response)(request)
 
 
@@ -266,7 +272,7 @@ def survey_edit_canvas(request: StaffRequest, pk: int) -> HttpResponseBase:
         "direction": editor.canvas.direction,
         "title": _("Page"),
     }
-    response = render(request, "survey/console/editor/canvas.html", context)
+    response = render(request, f"{TEMPLATES}canvas.html", context)
     policy = {"frame-ancestors": [SELF], "connect-src": [NONE], "form-action": [NONE]}
     return xframe_options_sameorigin(csp_replace(policy)(lambda _: response))(request)
 
@@ -274,44 +280,59 @@ def survey_edit_canvas(request: StaffRequest, pk: int) -> HttpResponseBase:
 @needs(Capability.MANAGE_SURVEYS)
 @never_cache
 @require_POST
-def survey_edit_change(request: StaffRequest, pk: int) -> HttpResponse:
+def survey_edit_change(request: StaffRequest, pk: int) -> HttpResponseBase:
     """Save fields and do one thing; answer with what the editor shows then.
 
     Without JavaScript it redirects to the editor.
     """
     survey = own_survey_or_404(request, pk)
-    status, body = 200, {}
     outcome = Outcome(request.POST.get("at", ""))
+    status, refusal = 200, Refusal()
     try:
         outcome = carry_out(survey, request.POST, by=request.user)
     except FieldsChanged as changed:
-        status, body = 409, {"conflicts": [_in_words(row) for row in changed.conflicts]}
-    except DraftIsPublished as error:
-        status, body = 409, {"published": True, "error": str(error)}
+        status = 409
+        refusal = Refusal(conflicts=[_in_words(row) for row in changed.conflicts])
     except ChangeConflict as error:
-        status, body = 409, {"error": str(error)}
+        is_published = isinstance(error, DraftIsPublished)
+        status, refusal = 409, Refusal(str(error), is_published=is_published)
     except (CommandRefused, LimitReached) as error:
-        status, body = 422, {"error": str(error)}
-    if not _wants_json(request) and outcome.has_unsaved_rule:
-        # Conditions are added and chosen by buttons, each of which shows the page.
-        editor = Editor(request, survey, request.POST, outcome.rules)
-        editor.at = outcome.at
-        return render(request, "survey/console/editor/page.html", editor.context())
-    if not _wants_json(request):
-        if error := body.get("error"):
-            messages.error(request, str(error))
-        for conflict in body.get("conflicts", []):
-            messages.error(request, conflict["sentence"])
-        if outcome.message and not body:
-            messages.success(request, outcome.message)
-        editor = Editor(request, survey, request.POST)
-        return redirect(editor.address(at=outcome.at))
-    survey.refresh_from_db(fields=["last_change", "published_at"])
-    if body.get("published"):
-        return JsonResponse(body, status=status)
+        status, refusal = 422, Refusal(str(error))
+    survey.refresh_from_db(fields=["last_change"])
     editor = Editor(request, survey, request.POST, outcome.rules)
     editor.at = outcome.at
-    return JsonResponse({**_parts(editor, outcome), **body}, status=status)
+    if not _wants_json(request):
+        # Conditions are added and chosen by buttons, each of which shows the page.
+        if outcome.has_unsaved_rule:
+            return _page(request, editor)
+        for sentence in refusal.sentences():
+            messages.error(request, sentence)
+        if outcome.message:
+            messages.success(request, outcome.message)
+        return redirect(editor.address(at=outcome.at))
+    if refusal.is_published:
+        return JsonResponse({"published": True, "error": refusal.error}, status=status)
+    body = _parts(editor, outcome)
+    if refusal.conflicts:
+        body["conflicts"] = refusal.conflicts
+    elif refusal.error:
+        body["error"] = refusal.error
+    return JsonResponse(body, status=status)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a change was not stored."""
+
+    error: str = ""
+    conflicts: list[dict[str, str]] = field(default_factory=list)
+    is_published: bool = False
+
+    def sentences(self) -> list[str]:
+        return [
+            *filter(None, [self.error]),
+            *(row["sentence"] for row in self.conflicts),
+        ]
 
 
 def _wants_json(request: StaffRequest) -> bool:
@@ -327,11 +348,10 @@ def _parts(editor: Editor, outcome: Outcome | None = None) -> dict[str, object]:
         "at": editor.at,
         "address": editor.address(),
         "title": context["title"],
-        "problems": context["problems"],
+        "wrong": render_to_string(f"{TEMPLATES}_wrong.html", context, request),
         "outline": context["outline_html"],
-        "settings": render_to_string(
-            "survey/console/editor/_settings.html", context, request
-        ),
+        "settings": render_to_string(f"{TEMPLATES}_settings.html", context, request),
+        "bar": render_to_string(f"{TEMPLATES}_bar.html", context, request),
         "canvas": {
             "html": editor.canvas.html,
             "marks": editor.canvas.marks(),
