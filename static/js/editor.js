@@ -85,6 +85,7 @@ class Editor {
     document.addEventListener("submit", (event) => this.onSubmit(event), { capture: true });
     document.addEventListener("click", (event) => this.onClick(event));
     document.addEventListener("keydown", (event) => this.onKey(event));
+    document.addEventListener("htmx:beforeSwap", (event) => this.onFragment(event));
     document.addEventListener("visibilitychange", () => {
       if (document.visibilityState === "hidden") this.flush();
     });
@@ -306,19 +307,30 @@ class Editor {
   }
 
   onTrouble(kind) {
-    setStatus("offline");
+    setStatus(kind === "offline" ? "offline" : "refused");
     if (this.trouble === kind) return;
     this.trouble = kind;
     if (kind === "offline") announce(word("offline"));
     if (kind === "login") {
       const login = `${this.root.dataset.login}?next=${encodeURIComponent(location.pathname)}`;
       const link = element("a", { href: login, target: "_blank", rel: "opener" }, word("log in"));
-      setStatus("refused");
       showNotice(element("p", {}, word("login")), element("p", {}, link));
     } else if (kind === "denied") {
       this.settings.inert = false;
-      setStatus("refused");
       showNotice(element("p", {}, word("denied")));
+    }
+  }
+
+  // Comments and the names of other authors. A login page in their place, or an error,
+  // is not shown there: what was typed stays.
+  onFragment({ detail }) {
+    const { xhr, pathInfo } = detail;
+    const asked = new URL(pathInfo.requestPath, location.href).pathname;
+    if (new URL(xhr.responseURL).pathname !== asked) {
+      detail.shouldSwap = false;
+      this.onTrouble("login");
+    } else if (xhr.status === 403 || xhr.status === 404) {
+      this.onTrouble("denied");
     }
   }
 
@@ -420,8 +432,7 @@ class Editor {
 
   apply(body) {
     if (!body.outline && body.outline !== "") return;
-    morph(this.outline.list, body.outline);
-    this.outline.decorate();
+    this.outline.show(body.outline);
     document.getElementById("ed-title").textContent = body.title;
     morph(document.getElementById("ed-wrong"), body.wrong);
     for (const name of ["undo", "redo"]) {
@@ -498,7 +509,7 @@ class Editor {
     };
     const box = element(
       "div",
-      { class: "ed-conflict", id, role: "group", "aria-label": sentence },
+      { class: "ed-conflict", id, role: "group", "aria-label": sentence, "data-own": "yes" },
       element("p", {}, sentence),
       element("p", {}, `${word("theirs")}:`),
       element("blockquote", {}, theirs || "–"),

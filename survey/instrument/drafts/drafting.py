@@ -172,7 +172,7 @@ def problems_in_words(reading: DraftReading) -> str:
 def publish_draft(
     *,
     survey: Survey,
-    seen: str = "",
+    seen: str | None = None,
     by: User | str = "publish_survey",
     request: HttpRequest | None = None,
 ) -> PublishedSurvey:
@@ -183,7 +183,7 @@ def publish_draft(
     """
     survey = Survey.objects.defer("source").select_for_update().get(pk=survey.pk)
     if survey.published_at is None:
-        if seen and seen != str(survey.last_change):
+        if seen is not None and seen != str(survey.last_change):
             raise NotPublishable(
                 _("The draft was changed while this page was open. Check it again.")
             )
