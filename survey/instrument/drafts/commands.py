@@ -20,6 +20,8 @@ from survey.instrument.drafts.workbook import (
     DraftBook,
     Row,
     Sheet,
+    cleaned,
+    language_of_header,
 )
 from survey.instrument.xlsform.languages import Language, language_of
 from survey.instrument.xlsform.measures import REVERSED
@@ -33,6 +35,8 @@ from survey.instrument.xlsform.workbook import SurveySheet
 GRID = "grid"
 FIELD_LIST, TABLE_LIST = "field-list", "table-list"
 BEGIN, END = "begin_group", "end_group"
+OR_OTHER = " or_other"
+LONGEST_LANGUAGE = 80
 NEW_OPTIONS = 2
 
 
@@ -352,13 +356,22 @@ def default_language(book: DraftBook) -> Language:
 def add_language(book: DraftBook, token: str) -> Language:
     """Add a language to a draft, given as `Español (es)`, `es` or `Spanish`.
 
-    Raises CommandRefused for one that is unknown or there already.
+    Raises CommandRefused for one that is unknown, there already, or that a header
+    cannot name.
     """
-    language = language_of(token)
+    language = language_of(cleaned(token))
     if language is None:
         raise CommandRefused(
             _("This language is not known. Write its name and code: Hmong (hmn).")
         )
+    if len(f"{language.name} ({language.code})") > LONGEST_LANGUAGE:
+        raise CommandRefused(
+            _("The name of a language has at most %(most)s characters.")
+            % {"most": LONGEST_LANGUAGE}
+        )
+    header = f"label::{language.name} ({language.code})"
+    if language_of_header("survey", header) != language:
+        raise CommandRefused(_("The name of a language can’t have colons."))
     known = languages_of(book)
     if language.code in {row.code for row in known}:
         raise CommandRefused(_("The survey has this language already."))
@@ -481,6 +494,8 @@ def set_kind(book: DraftBook, key: str, kind: str, *, option_set: str = "") -> N
         return
     name = survey.value(row, "name")
     cell = kind_with_list(book, kind, option_set or type_.option_set, name)
+    if type_.or_other and kind in SELECTS:
+        cell += OR_OTHER
     book.set_cells(survey, key, {survey.column("type"): cell})
 
 
@@ -538,7 +553,7 @@ def copy_option_set(book: DraftBook, key: str) -> str:
     if rows:
         copies = [{**option.cells, listed: name} for option in rows]
         book.insert(choices, rows[-1].key, copies)
-    suffix = " or_other" if type_.or_other else ""
+    suffix = OR_OTHER if type_.or_other else ""
     cell = f"{type_.kind} {name}{suffix}"
     book.set_cells(survey, key, {survey.column("type"): cell})
     return name

@@ -7,7 +7,7 @@ cell by cell: a change that meets it raises ChangeConflict, and stores nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import timedelta
 from typing import TypeVar
 
@@ -57,6 +57,7 @@ from survey.models import DraftChange, DraftRow, DraftSheet, Survey
 GAP = 2**16
 # Typing goes on in one cell: one step of *Undo*.
 TYPING = timedelta(seconds=60)
+LONGEST_TITLE = 255
 RESTORE = "restore"
 UNDO = "undo"
 REDO = "redo"
@@ -122,8 +123,21 @@ def book_of_source(survey: Survey) -> DraftBook:
 
 def book_of_workbook(content: bytes) -> DraftBook:
     """Read all sheets of a workbook, also those that are no part of an XLSForm."""
-    sheets = read_workbook(content, Findings(), keep_notes=True)
+    sheets: dict[str, SurveySheet] = {}
+    for title, sheet in read_workbook(content, Findings(), keep_notes=True).items():
+        sheet.name = _free_title(title, sheets)
+        sheets[sheet.name] = sheet
     return DraftBook({name: _sheet_of(sheet) for name, sheet in sheets.items()})
+
+
+def _free_title(title: str, taken: Collection[str]) -> str:
+    """Cut a title to the longest that is stored. Excel has 31 characters at most."""
+    cut = title[:LONGEST_TITLE]
+    return next(
+        free
+        for n in range(1, len(taken) + 2)
+        if (free := cut if n == 1 else f"{cut[: LONGEST_TITLE - 5]} {n}") not in taken
+    )
 
 
 def _sheet_of(sheet: SurveySheet) -> Sheet:
