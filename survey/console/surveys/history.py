@@ -72,9 +72,11 @@ def survey_edit_restore(request: StaffRequest, pk: int, number: int) -> HttpResp
     refusal = ""
     if request.method == "POST":
         try:
-            restore(survey, number, by=request.user)
+            seen = request.POST.get("seen", "")
+            restore(survey, number, by=request.user, seen=seen)
         except ChangeConflict as error:
             refusal = str(error)
+            survey = own_survey_or_404(request, pk)
         else:
             messages.success(
                 request, _("The earlier version is restored. You can undo this.")

@@ -21,7 +21,11 @@ from survey.instrument.drafts.commands import (
     title_of,
 )
 from survey.instrument.drafts.exporting import workbook_of
-from survey.instrument.drafts.reading import DraftReading, read_rows_of
+from survey.instrument.drafts.reading import (
+    DraftReading,
+    read_rows_of,
+    read_stored_rows,
+)
 from survey.instrument.drafts.store import (
     create_sheets,
     load_book,
@@ -96,7 +100,7 @@ def refresh_rows(survey: Survey, *, must_work: bool = True) -> DraftReading:
     Raises NotPublishable if the rows have problems, unless it need not work.
     """
     survey = lock_draft(survey)
-    reading = read_rows_of(survey)
+    reading = read_stored_rows(survey)
     if reading.problems or reading.draft is None:
         if must_work:
             raise NotPublishable(problems_in_words(reading))

@@ -43,7 +43,12 @@ from survey.console.surveys.editor.rules import EditorRuleForm
 from survey.console.surveys.views import own_survey_or_404
 from survey.instrument.drafts.commands import CommandRefused, languages_of, title_of
 from survey.instrument.drafts.reading import DraftReading, read_rows_of
-from survey.instrument.drafts.store import DraftIsPublished, redoable, undoable
+from survey.instrument.drafts.store import (
+    AlreadyDone,
+    DraftIsPublished,
+    redoable,
+    undoable,
+)
 from survey.instrument.drafts.workbook import ChangeConflict, LimitReached
 from survey.instrument.xlsform.languages import Language
 from survey.models import Survey
@@ -292,6 +297,9 @@ def survey_edit_change(request: StaffRequest, pk: int) -> HttpResponseBase:
     status, refusal = 200, Refusal()
     try:
         outcome = carry_out(survey, request.POST, by=request.user)
+    except AlreadyDone as repeated:
+        about = repeated.change.about
+        outcome.at, outcome.focus = about.get("at", outcome.at), about.get("focus", "")
     except FieldsChanged as changed:
         status = 409
         refusal = Refusal(conflicts=[_in_words(row) for row in changed.conflicts])
