@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib import messages
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 from django.utils.text import capfirst
 from django.utils.translation import get_language, gettext_lazy, ngettext
 from django.utils.translation import gettext as _
@@ -302,10 +302,10 @@ def _start(
 
 
 def address_of_editor(survey: Survey, key: str = "") -> str:
-    try:
-        address = reverse("survey_edit", args=[survey.pk])
-    except NoReverseMatch:
-        return reverse("survey_detail", args=[survey.pk])
+    """Return where a row is edited; of a correction, only texts are."""
+    if survey.corrects_id is not None:
+        return reverse("survey_edit_texts", args=[survey.pk])
+    address = reverse("survey_edit", args=[survey.pk])
     return f"{address}?at={key}" if key else address
 
 
