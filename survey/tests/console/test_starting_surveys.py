@@ -187,8 +187,9 @@ def test_pages_show_a_draft_as_it_is_now(staff, client):
         action="add",
         by=None,
     )
+    # Counting would read the whole draft; its own page does that.
     [row] = client.get(reverse("survey_list")).context["rows"]
-    assert row.item_count == 3
+    assert row.item_count is None
 
 
 def test_a_draft_with_problems_is_shown_and_not_published(staff, client):
