@@ -85,6 +85,7 @@ class Editor {
     document.addEventListener("submit", (event) => this.onSubmit(event), { capture: true });
     document.addEventListener("click", (event) => this.onClick(event));
     document.addEventListener("keydown", (event) => this.onKey(event));
+    document.addEventListener("htmx:beforeSwap", (event) => this.onFragment(event));
     document.addEventListener("visibilitychange", () => {
       if (document.visibilityState === "hidden") this.flush();
     });
@@ -227,6 +228,8 @@ class Editor {
   }
 
   onClick(event) {
+    const bank = event.target.closest?.("#ed a[data-bank]");
+    if (bank) bank.search = `?after=${encodeURIComponent(this.state.at)}`;
     if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
     const link = event.target.closest?.("#ed a[data-at], #ed a[data-options], #ed-wrong a");
     const moveTo = event.target.closest?.("#ed-actions [data-act]");
@@ -304,19 +307,30 @@ class Editor {
   }
 
   onTrouble(kind) {
-    setStatus("offline");
+    setStatus(kind === "offline" ? "offline" : "refused");
     if (this.trouble === kind) return;
     this.trouble = kind;
     if (kind === "offline") announce(word("offline"));
     if (kind === "login") {
       const login = `${this.root.dataset.login}?next=${encodeURIComponent(location.pathname)}`;
       const link = element("a", { href: login, target: "_blank", rel: "opener" }, word("log in"));
-      setStatus("refused");
       showNotice(element("p", {}, word("login")), element("p", {}, link));
     } else if (kind === "denied") {
       this.settings.inert = false;
-      setStatus("refused");
       showNotice(element("p", {}, word("denied")));
+    }
+  }
+
+  // Comments and the names of other authors. A login page in their place, or an error,
+  // is not shown there: what was typed stays.
+  onFragment({ detail }) {
+    const { xhr, pathInfo } = detail;
+    const asked = new URL(pathInfo.requestPath, location.href).pathname;
+    if (new URL(xhr.responseURL).pathname !== asked) {
+      detail.shouldSwap = false;
+      this.onTrouble("login");
+    } else if (xhr.status === 403 || xhr.status === 404) {
+      this.onTrouble("denied");
     }
   }
 
@@ -418,8 +432,7 @@ class Editor {
 
   apply(body) {
     if (!body.outline && body.outline !== "") return;
-    morph(this.outline.list, body.outline);
-    this.outline.decorate();
+    this.outline.show(body.outline);
     document.getElementById("ed-title").textContent = body.title;
     morph(document.getElementById("ed-wrong"), body.wrong);
     for (const name of ["undo", "redo"]) {
@@ -442,6 +455,7 @@ class Editor {
     document.querySelector(".ed-widths").hidden = false;
     const values = document.getElementById("ed-values");
     if (values) values.checked = readFlag("editor-show-values");
+    window.htmx?.process(this.settings);
     this.fillTyped();
     this.rows.decorate();
     this.markSurveyLink();
@@ -495,7 +509,7 @@ class Editor {
     };
     const box = element(
       "div",
-      { class: "ed-conflict", id, role: "group", "aria-label": sentence },
+      { class: "ed-conflict", id, role: "group", "aria-label": sentence, "data-own": "yes" },
       element("p", {}, sentence),
       element("p", {}, `${word("theirs")}:`),
       element("blockquote", {}, theirs || "–"),

@@ -75,7 +75,8 @@ function morphChildren(parent, wanted, isChanged) {
   }
   while (current) {
     const next = current.nextSibling;
-    current.remove();
+    // What a script has added stays.
+    if (!current.dataset?.own) current.remove();
     current = next;
   }
 }

@@ -1,6 +1,7 @@
 // The outline: its menu, moving lines by keys and by dragging.
 
 import { word } from "./editor_messages.js";
+import { morph } from "./editor_morph.js";
 
 const DOTS = document.querySelector("#ed-actions .icon")?.outerHTML ?? "⋮";
 
@@ -22,12 +23,22 @@ export class Outline {
     this.decorate();
   }
 
+  // A line that moved to another page is another element, and keeps the focus.
+  show(html) {
+    const focused = document.activeElement?.closest?.("#ed-pages a")?.dataset.at;
+    morph(this.list, html);
+    this.decorate();
+    if (!focused || this.list.contains(document.activeElement)) return;
+    this.list.querySelector(`a[data-at="${CSS.escape(focused)}"]`)?.focus();
+  }
+
   decorate() {
     for (const line of this.list.querySelectorAll(".ed-line[data-key]")) {
       if (!line.querySelector(".ed-more")) {
         const more = document.createElement("button");
         more.type = "button";
         more.className = "ed-more";
+        more.dataset.own = "yes";
         more.tabIndex = -1;
         more.setAttribute("aria-haspopup", "menu");
         more.setAttribute("aria-expanded", "false");

@@ -127,6 +127,13 @@ SURVEYS = {
     "delete survey": gettext_noop("{who} deleted the survey {subject}"),
     "retire survey": gettext_noop("{who} retired the survey {subject}"),
     "bring back survey": gettext_noop("{who} brought back the survey {subject}"),
+    "add bank question": gettext_noop("{who} added to the question bank: {subject}"),
+    "retire bank question": gettext_noop(
+        "{who} retired a question of the bank: {subject}"
+    ),
+    "bring back bank question": gettext_noop(
+        "{who} brought back a question of the bank: {subject}"
+    ),
     "create wave": gettext_noop("{who} created the season {subject}"),
     "rename wave": gettext_noop("{who} renamed the season {subject}"),
     "delete wave": gettext_noop("{who} deleted the season {subject}"),

@@ -73,8 +73,7 @@ class FilePages:
         **context: object,
     ) -> HttpResponse:
         """Show what a file would change; the page carries `content`."""
-        key = [self.upload, administration.pk, request.user.pk]
-        signed = signing.dumps({**content, "for": key}, salt=SALT, compress=True)
+        signed = signed_content(request, [self.upload, administration.pk], content)
         return render(
             request,
             f"survey/console/{self.upload}_checked.html",
@@ -96,14 +95,28 @@ class FilePages:
         self, request: StaffRequest, administration: Administration
     ) -> dict[str, Any] | None:
         """Return what a page carried; None and a message if it is too old."""
-        key = [self.upload, administration.pk, request.user.pk]
-        signed = request.POST.get("checked", "")
-        with suppress(signing.BadSignature):
-            content = signing.loads(signed, salt=SALT, max_age=VALID_FOR)
-            if content["for"] == key:
-                return dict(content)
-        messages.error(request, _("This page is too old. Upload the file again."))
-        return None
+        return confirmed_content(request, [self.upload, administration.pk])
+
+
+def signed_content(
+    request: StaffRequest, key: list[object], content: Mapping[str, object]
+) -> str:
+    """Return what the page of a checked file carries for this user."""
+    owned = {**content, "for": [*key, request.user.pk]}
+    return signing.dumps(owned, salt=SALT, compress=True)
+
+
+def confirmed_content(
+    request: StaffRequest, key: list[object]
+) -> dict[str, Any] | None:
+    """Return what a page carried; None and a message if it is too old."""
+    signed = request.POST.get("checked", "")
+    with suppress(signing.BadSignature):
+        content = signing.loads(signed, salt=SALT, max_age=VALID_FOR)
+        if content["for"] == [*key, request.user.pk]:
+            return dict(content)
+    messages.error(request, _("This page is too old. Upload the file again."))
+    return None
 
 
 def check_file(

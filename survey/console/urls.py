@@ -31,7 +31,9 @@ from survey.console.settings import place_views as place_pages
 from survey.console.settings import views as settings
 from survey.console.settings.scope import PlaceConverter
 from survey.console.surveys import (
+    bank,
     check,
+    comments,
     corrections,
     downloads,
     history,
@@ -39,11 +41,13 @@ from survey.console.surveys import (
     preview,
     questionnaire,
     starting,
+    text_files,
     texts,
     trial_link,
     upload,
 )
 from survey.console.surveys import views as surveys
+from survey.console.surveys.editor import presence
 from survey.console.surveys.editor import views as editor
 
 CARDS = "administrations/<int:pk>/cards/"
@@ -347,6 +351,12 @@ urlpatterns = [
         upload.survey_upload_report_file,
         name="survey_upload_report_file",
     ),
+    path("surveys/bank/", bank.bank_list, name="bank_list"),
+    path("surveys/bank/<int:pk>/", bank.bank_question, name="bank_question"),
+    path("surveys/bank/<int:pk>/version/", bank.bank_version, name="bank_version"),
+    path("surveys/bank/<int:pk>/retire/", bank.bank_retire, name="bank_retire"),
+    path("surveys/<int:pk>/to-bank/", bank.survey_to_bank, name="survey_to_bank"),
+    path("surveys/<int:pk>/edit/bank/", bank.survey_edit_bank, name="survey_edit_bank"),
     path("surveys/<int:pk>/", surveys.survey_detail, name="survey_detail"),
     path("surveys/<int:pk>/edit/", editor.survey_edit, name="survey_edit"),
     path(
@@ -412,6 +422,66 @@ urlpatterns = [
         "surveys/<int:pk>/edit/texts/",
         texts.survey_edit_texts,
         name="survey_edit_texts",
+    ),
+    path(
+        "surveys/edit/presence/<str:seat>/",
+        presence.survey_edit_presence,
+        name="survey_edit_presence",
+    ),
+    path(
+        "surveys/<int:pk>/edit/comments/",
+        comments.survey_edit_comments,
+        name="survey_edit_comments",
+    ),
+    path(
+        "surveys/<int:pk>/edit/comments/count/",
+        comments.survey_edit_comments_count,
+        name="survey_edit_comments_count",
+    ),
+    path(
+        "surveys/<int:pk>/edit/comments/add/",
+        comments.survey_edit_comments_add,
+        name="survey_edit_comments_add",
+    ),
+    path(
+        "surveys/<int:pk>/edit/comments/at/<slug:key>/",
+        comments.survey_edit_comments_at,
+        name="survey_edit_comments_at",
+    ),
+    path(
+        "surveys/<int:pk>/edit/comments/<int:comment>/resolve/",
+        comments.survey_edit_comments_resolve,
+        name="survey_edit_comments_resolve",
+    ),
+    path(
+        "surveys/<int:pk>/edit/texts/file/",
+        text_files.survey_edit_texts_file,
+        name="survey_edit_texts_file",
+    ),
+    path(
+        "surveys/<int:pk>/edit/texts/upload/",
+        text_files.survey_edit_texts_upload,
+        name="survey_edit_texts_upload",
+    ),
+    path(
+        "surveys/<int:pk>/edit/texts/upload/save/",
+        text_files.survey_edit_texts_upload_save,
+        name="survey_edit_texts_upload_save",
+    ),
+    path(
+        "surveys/<int:pk>/edit/texts/undo/",
+        text_files.survey_edit_texts_undo,
+        name="survey_edit_texts_undo",
+    ),
+    path(
+        "surveys/<int:pk>/edit/texts/languages/",
+        text_files.survey_edit_texts_add,
+        name="survey_edit_texts_add",
+    ),
+    path(
+        "surveys/<int:pk>/edit/texts/languages/<slug:language>/remove/",
+        text_files.survey_edit_texts_remove,
+        name="survey_edit_texts_remove",
     ),
     path(
         "surveys/<int:pk>/measures/",

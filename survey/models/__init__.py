@@ -7,7 +7,9 @@ from survey.models.administration import (
     Wave,
 )
 from survey.models.backup_run import BackupRun
+from survey.models.bank_question import BankQuestion, BankQuestionUse
 from survey.models.card_set import CardSet
+from survey.models.comment import DraftComment
 from survey.models.consent import Consent
 from survey.models.counted_group import CountedGroup
 from survey.models.day_off import DayOff
@@ -62,10 +64,13 @@ __all__ = [
     "DayOff",
     "DeviceLogin",
     "DraftChange",
+    "DraftComment",
     "DraftRow",
     "DraftSheet",
     "Administration",
     "BackupRun",
+    "BankQuestion",
+    "BankQuestionUse",
     "Block",
     "CardSet",
     "Consent",

@@ -46,6 +46,7 @@ from survey.fieldwork.message_platforms.platforms import create_key, create_plat
 from survey.fieldwork.open_codes.codes import code_of, create_open_code
 from survey.instrument.definitions.corrections import publish_correction
 from survey.instrument.definitions.publishing import publish_survey
+from survey.instrument.drafts.comments import add_comment
 from survey.instrument.drafts.corrections import start_correction
 from survey.instrument.xlsform import import_survey, read_xlsform
 from survey.models import (
@@ -288,13 +289,28 @@ ROUTE_PARAMETERS = (
     RouteParameter("survey_upload_problems pk", pk_of("survey_upload"), shared=True),
     RouteParameter("survey_upload_report pk", pk_of("survey_upload"), shared=True),
     RouteParameter("survey_upload_report_file pk", pk_of("survey_upload"), shared=True),
-    RouteParameter("survey_edit_texts pk", pk_of("text_draft"), shared=True),
+    # A signature opens it, and the district that it names is checked.
+    RouteParameter(
+        "survey_edit_presence seat", lambda place, route: "1:x", owned=False
+    ),
+    RouteParameter(
+        "survey_edit_comments_at key", lambda place, route: "r2", owned=False
+    ),
+    RouteParameter(
+        "survey_edit_comments_resolve comment", pk_of("draft_comment"), shared=True
+    ),
+    RouteParameter("survey_edit_texts* pk", pk_of("text_draft"), shared=True),
+    RouteParameter(
+        "survey_edit_texts_remove language", lambda place, route: "es", owned=False
+    ),
     RouteParameter("survey_edit* pk", pk_of("draft"), shared=True),
     RouteParameter("survey_edit_restore number", lambda place, route: 0, owned=False),
     RouteParameter("survey_check pk", pk_of("draft"), shared=True),
     RouteParameter("survey_publish pk", pk_of("draft"), shared=True),
     RouteParameter("survey_delete pk", pk_of("draft"), shared=True),
     RouteParameter("survey_bring_back pk", pk_of("retired"), shared=True),
+    # The state's questions are for all; survey/tests/bank holds who may change them.
+    RouteParameter("bank_* pk", lambda place, route: 0, owned=False),
     RouteParameter("survey_measure* pk", pk_of("draft"), shared=True),
     RouteParameter("survey_measure n", lambda place, route: 0, owned=False),
     RouteParameter("survey_essential pk", pk_of("draft"), shared=True),
@@ -803,10 +819,13 @@ def create_surveys(mark: str, by: User, district: District | None) -> dict[str, 
     publish_correction(survey=corrected, corrects=published, by=by)
     retired = publish_survey(survey=imported("old", "1", "Old")).survey
     Retirement.objects.create(survey=retired, by=by)
+    draft = imported("draft", "1", "Draft")
+    comment = add_comment(survey=draft, key="r2", text=f"Shorter, {mark}?", by=by)
     return {
         "published_own": published,
         "survey": published.survey,
-        "draft": imported("draft", "1", "Draft"),
+        "draft": draft,
+        "draft_comment": comment,
         "correction": imported("own", "3", "The first", corrects=published),
         "text_draft": start_correction(corrects=published, by=by),
         "corrected": corrected,
@@ -820,9 +839,9 @@ def create_surveys(mark: str, by: User, district: District | None) -> dict[str, 
 def create_workbook(name: str, version: str, label: str) -> bytes:
     return form(
         [
-            ["type", "name", "label"],
-            ["select_one agree", "safe", label],
-            ["text", "comment", "Anything else?"],
+            ["type", "name", "label", "label::Español (es)"],
+            ["select_one agree", "safe", label, label],
+            ["text", "comment", "Anything else?", "¿Algo más?"],
         ],
         settings=[
             ["form_id", "version", "default_language", "form_title"],

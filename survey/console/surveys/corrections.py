@@ -30,7 +30,7 @@ from survey.instrument.definitions.measures import measures_of
 from survey.instrument.definitions.publishing import NotPublishable
 from survey.instrument.definitions.schema import load_definition
 from survey.instrument.definitions.uploads import receive_upload
-from survey.instrument.drafts.drafting import is_stale, refresh_rows
+from survey.instrument.drafts.drafting import is_unchecked, refresh_rows
 from survey.models import Administration, PublishedSurvey, Survey
 
 
@@ -110,7 +110,7 @@ def survey_correction(request: StaffRequest, pk: int) -> HttpResponse:
         comparison = compare(earlier, definition, measures)
     else:
         try:
-            if is_stale(survey):
+            if is_unchecked(survey):
                 refresh_rows(survey)
                 measures = measures_of(corrects.survey), measures_of(survey)
             definition = corrected_definition(survey, earlier, corrects.digest)
@@ -125,7 +125,7 @@ def survey_correction(request: StaffRequest, pk: int) -> HttpResponse:
         if published is None or administration.published != published
     ]
     form = UseForm(offering, request.POST if request.method == "POST" else None)
-    if request.method == "POST" and form.is_valid():
+    if request.method == "POST" and not refusal and form.is_valid():
         try:
             return _publish_and_use(request, survey, corrects, form.chosen)
         except NotACorrection:

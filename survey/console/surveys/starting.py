@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from django.contrib import messages
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -295,9 +294,6 @@ def _start(
     except NameIsTaken as error:
         form.add_error("version" if "version" in form.fields else None, str(error))
         return None
-    messages.success(
-        request, _("Draft %(title)s is saved.") % {"title": survey.full_title}
-    )
     return redirect(address_of_editor(survey))
 
 

@@ -16,10 +16,11 @@ from accounts.console.listing import ComputedListing
 from accounts.http import StaffRequest
 from accounts.permissions import Capability
 from survey.console.surveys.views import own_survey_or_404
-from survey.instrument.drafts.commands import languages_of
+from survey.instrument.drafts.commands import CommandRefused, languages_of
 from survey.instrument.drafts.corrections import start_correction
-from survey.instrument.drafts.store import load_book
-from survey.instrument.drafts.texts import DraftText, TextChanged, save_text, texts_in
+from survey.instrument.drafts.reading import read_rows_of
+from survey.instrument.drafts.store import undoable
+from survey.instrument.drafts.texts import TextChanged, places_of, save_text, texts_in
 from survey.instrument.drafts.workbook import ChangeConflict, LimitReached
 from survey.instrument.xlsform.languages import Language
 from survey.models import Survey
@@ -59,10 +60,10 @@ def survey_edit_texts(request: StaffRequest, pk: int) -> HttpResponse:
     survey = own_draft_or_404(request, pk)
     if request.method == "POST":
         return _save(request, survey)
-    book = load_book(survey)
-    languages = languages_of(book)
+    reading = read_rows_of(survey)
+    languages = languages_of(reading.book)
     language = _language(request, languages)
-    texts = texts_in(book, language)
+    texts = texts_in(reading.book, language, places_of(reading))
     counts = {state: sum(text.state == state for text in texts) for state in SHOWN}
     shown = request.GET.get("show", "all")
     if shown in ("missing", "stale"):
@@ -84,6 +85,7 @@ def survey_edit_texts(request: StaffRequest, pk: int) -> HttpResponse:
             "languages": languages,
             "language": language,
             "first": languages[0],
+            "undo": undoable(survey, request.user) is not None,
             "shown": shown,
             "filters": [
                 (state, words, counts[state]) for state, words in SHOWN.items()
@@ -107,7 +109,7 @@ def _save(request: StaffRequest, survey: Survey) -> HttpResponse:
     context: dict[str, object] = {"survey": survey}
     status = 200
     try:
-        saved = save_text(
+        save_text(
             survey=survey,
             sheet=sheet,
             key=key,
@@ -119,23 +121,34 @@ def _save(request: StaffRequest, survey: Survey) -> HttpResponse:
         )
         context["saved"] = True
     except TextChanged as conflict:
-        saved = _row_of(survey, sheet, key, field, code)
         context |= {"theirs": conflict.text, "mine": text, "error": str(conflict)}
         status = 409
-    except (ChangeConflict, LimitReached, ValidationError) as error:
+    except (
+        ChangeConflict,
+        CommandRefused,
+        LimitReached,
+        ValidationError,
+    ) as error:
         words = error.messages[0] if isinstance(error, ValidationError) else str(error)
-        saved = _row_of(survey, sheet, key, field, code)
         context |= {"mine": text, "error": words}
         status = 422
     if not request.htmx and status == 200:
         messages.success(request, _("Saved."))
         return redirect(request.get_full_path())
-    book = load_book(survey)
-    languages = {language.code: language for language in languages_of(book)}
+    survey.refresh_from_db(fields=["last_change"])
+    reading = read_rows_of(survey)
+    languages = {language.code: language for language in languages_of(reading.book)}
+    if code not in languages:
+        raise Http404
+    language = languages[code]
+    texts = texts_in(reading.book, language, places_of(reading))
+    row = next((row for row in texts if row.id == f"{sheet}-{key}-{field}"), None)
+    if row is None:
+        raise Http404
     context |= {
-        "row": saved,
-        "language": languages.get(code),
-        "first": languages_of(book)[0],
+        "row": row,
+        "language": language,
+        "first": next(iter(languages.values())),
     }
     if request.htmx:
         # htmx puts nothing into the page from a reply with an error's status.
@@ -143,14 +156,3 @@ def _save(request: StaffRequest, survey: Survey) -> HttpResponse:
     return render(
         request, "survey/console/editor/text_alone.html", context, status=status
     )
-
-
-def _row_of(survey: Survey, sheet: str, key: str, field: str, code: str) -> DraftText:
-    """Return a text as it is stored now. Raises Http404 if it is gone."""
-    book = load_book(survey)
-    for language in languages_of(book):
-        if language.code == code:
-            for text in texts_in(book, language):
-                if (text.sheet, text.key, text.field) == (sheet, key, field):
-                    return text
-    raise Http404

@@ -41,6 +41,7 @@ from survey.console.administrations.open_drafts import begin_draft
 from survey.console.surveys.contents import contents_of
 from survey.console.surveys.questionnaire import pages_of
 from survey.fieldwork.administrations import administrations_for
+from survey.instrument.bank.questions import may_change_bank
 from survey.instrument.definitions.measures import measures_of
 from survey.instrument.definitions.ownership import (
     SurveyInUse,
@@ -231,6 +232,7 @@ def survey_detail(request: StaffRequest, pk: int) -> HttpResponse:
             "converted": upload if upload and upload.has_report else None,
             "problems": problems,
             "may_change": is_changeable,
+            "may_change_bank": may_change_bank(request.permissions),
             "asks_to_publish": is_changeable
             and published is None
             and survey.corrects is None

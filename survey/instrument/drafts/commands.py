@@ -213,14 +213,15 @@ def move_rows(book: DraftBook, key: str, *, after: str) -> None:
 def duplicate_rows(book: DraftBook, key: str) -> str:
     """Copy a question or a group below itself, and return the copy's first key.
 
-    Names are new, and rules inside the copy read the copy's own questions.
+    Names are new, and rules inside the copy read the copy's own questions. A copy of
+    the state's question is not locked: answers to it have another name.
     """
     survey = book.sheet("survey")
     span = span_of(survey, key)
     rows = survey.rows[span.start : span.end + 1]
     taken = names_in(book)
     renamed: dict[str, str] = {}
-    named = survey.column("name")
+    named, marked = survey.column("name"), survey.column_or_none("bank_question")
     for row in rows:
         if name := survey.value(row, "name"):
             renamed[name] = free_name(name, taken)
@@ -230,6 +231,8 @@ def duplicate_rows(book: DraftBook, key: str) -> str:
         cells = {n: with_names(text, renamed) for n, text in row.cells.items()}
         if name := survey.value(row, "name"):
             cells[named] = renamed[name]
+        if marked is not None:
+            cells.pop(marked, None)
         copies.append(cells)
     return book.insert(survey, rows[-1].key, copies)[0]
 
@@ -366,9 +369,35 @@ def add_language(book: DraftBook, token: str) -> Language:
         set_setting(book, field="default_language", text=first)
     for sheet in text_sheets(book):
         if sheet.name in ("survey", "choices"):
-            sheet.column("label", language)
-    # Columns alone are no operation, and an empty change is not stored.
-    set_setting(book, field="title", text=title_of(book), language=language)
+            book.add_column(sheet, "label", language)
+    if title := title_of(book):
+        book.add_column(book.sheet("settings"), "title", language)
+        set_setting(book, field="title", text=title, language=language)
+    return language
+
+
+def remove_language(book: DraftBook, code: str) -> Language:
+    """Remove a language with all its texts. Raises CommandRefused for the first one."""
+    first, *translated = languages_of(book)
+    if code == first.code:
+        raise CommandRefused(_("The first language of a survey can’t be removed."))
+    language = next((row for row in translated if row.code == code), None)
+    if language is None:
+        raise CommandRefused(_("The survey no longer has this language."))
+    for sheet in text_sheets(book):
+        columns = {
+            number
+            for number, column in sheet.known.known.items()
+            if column.language and column.language.code == code
+        }
+        for row in sheet.rows:
+            texts = {number: "" for number in columns if number in row.cells}
+            if stale := row.stale & columns:
+                texts[STALE] = " ".join(map(str, sorted(row.stale - stale)))
+            if texts:
+                book.set_cells(sheet, row.key, texts)
+        for number in sorted(columns):
+            book.set_header(sheet, number, "")
     return language
 
 

@@ -134,6 +134,14 @@ def is_stale(survey: Survey) -> bool:
     return survey.last_change != survey.compiled_change
 
 
+def is_unchecked(survey: Survey) -> bool:
+    """Return whether the rows may have problems that nobody has been told. 1 statement.
+
+    An uploaded workbook may differ from the question bank: it was not compared then.
+    """
+    return is_stale(survey) or survey.bank_uses.exists()
+
+
 def _replace_rows(survey: Survey, draft: Draft) -> None:
     survey.pages.all().delete()
     survey.option_sets.all().delete()
@@ -175,6 +183,6 @@ def publish_draft(
             raise NotPublishable(
                 _("The draft was changed while this page was open. Check it again.")
             )
-        if is_stale(survey):
+        if is_unchecked(survey):
             refresh_rows(survey)
     return publish_survey(survey=survey, by=by, request=request)

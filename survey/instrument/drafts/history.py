@@ -13,7 +13,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from survey.instrument.drafts.store import REDO, RESTORE, UNDO
-from survey.instrument.drafts.workbook import DraftBook, Operation, Row, Sheet
+from survey.instrument.drafts.workbook import (
+    STALE,
+    DraftBook,
+    Operation,
+    Row,
+    Sheet,
+)
 from survey.instrument.xlsform.types import parse_type
 from survey.models import DraftChange
 
@@ -117,6 +123,8 @@ def _sentences(
     if rest > 0:
         words = ngettext("And %(n)s more change.", "And %(n)s more changes.", rest)
         written[MOST_SENTENCES:] = [Sentence(words % {"n": rest})]
+    if not written:
+        written = [Sentence(_("Marked a translation as up to date."))]
     if change.action in (UNDO, REDO):
         words = _("Undone:") if change.action == UNDO else _("Done again:")
         written.insert(0, Sentence(words))
@@ -130,6 +138,8 @@ def _sentences_of_operation(
     if operation["op"] == "cells":
         name = names.get((sheet.name, operation["key"]), "")
         for number, now in operation["after"].items():
+            if int(number) == STALE:
+                continue
             yield _cell_sentence(
                 sheet, int(number), name, operation["before"].get(number, ""), now
             )

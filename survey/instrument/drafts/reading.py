@@ -13,6 +13,7 @@ from functools import cached_property
 
 from django.utils.translation import get_language
 
+from survey.instrument.bank.locks import report_differences
 from survey.instrument.definitions.piping import piped_in_labels
 from survey.instrument.definitions.publishing import FORMAT
 from survey.instrument.definitions.rule_dependencies import (
@@ -116,6 +117,7 @@ def read_book(book: DraftBook, *, name: str) -> DraftReading:
         draft = read_draft(sheets, name, findings)
     except FileRefused as refusal:
         findings.refuse("", None, "", str(refusal))
+    report_differences(book, findings)
     rows = book.sheet("survey").rows
     return DraftReading(
         book,

@@ -17,6 +17,9 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.models import User
+from survey.instrument.bank.content import MARK, marks_in
+from survey.instrument.bank.locks import locked_rows, refuse_changes
+from survey.instrument.bank.uses import record_uses
 from survey.instrument.definitions.measures import measures_of
 from survey.instrument.definitions.publishing import (
     NotPublishable,
@@ -155,13 +158,15 @@ def change_draft(
     """Apply a command to the sheets of a draft, and record it.
 
     A command that changes nothing leaves no trace. Raises ChangeConflict,
-    DraftIsPublished and LimitReached.
+    DraftIsPublished, LimitReached, and QuestionIsLocked.
     """
     survey = lock_draft(survey)
     stored = _stored_sheets(survey)
     book = _book_of(stored)
+    locked = locked_rows(book)
     result = command(book)
     if book.operations:
+        refuse_changes(book, locked)
         _store(survey, book, stored)
         _record(survey, book.operations, action=action, by=by, about=about or {})
     return result
@@ -188,6 +193,8 @@ def create_sheets(survey: Survey, book: DraftBook) -> None:
             DraftRow(sheet=row, key=entry.key, position=place * GAP, cells=entry.cells)
             for place, entry in enumerate(sheet.rows, 1)
         )
+    if marks := marks_in(book):
+        record_uses(survey, marks.values())
 
 
 # A sheet and its rows by key, in their order.
@@ -233,6 +240,9 @@ def _store(survey: Survey, book: DraftBook, stored: dict[str, StoredSheet]) -> N
             row.save()
         if name in touched:
             _store_rows(row, sheet, rows)
+    survey_sheet = book.sheets.get("survey")
+    if survey_sheet and survey_sheet.column_or_none(MARK) is not None:
+        record_uses(survey, marks_in(book).values())
 
 
 def _store_rows(row: DraftSheet, sheet: Sheet, stored: dict[str, DraftRow]) -> None:
@@ -416,8 +426,12 @@ def _apply(
 ) -> None:
     stored = _stored_sheets(survey)
     book = _book_of(stored)
+    locked = locked_rows(book)
     for operation in operations:
         book.do(operation)
+    # A state in the history was allowed. One that only parts lead back to may not be.
+    if action != RESTORE:
+        refuse_changes(book, locked)
     _store(survey, book, stored)
     _record(survey, book.operations, action=action, by=by, about=about, undoes=undoes)
 

@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy
 
 from accounts.models import User
 from survey.instrument.definitions.schema import VISIBLE
+from survey.instrument.drafts.checks.texts import shortened
 from survey.instrument.drafts.commands import (
     default_language,
     kind_of,
@@ -19,10 +20,12 @@ from survey.instrument.drafts.commands import (
     set_text,
     text_column,
 )
+from survey.instrument.drafts.reading import DraftReading
 from survey.instrument.drafts.store import change_draft
 from survey.instrument.drafts.workbook import ChangeConflict, DraftBook, Row, Sheet
 from survey.instrument.xlsform.languages import Language
 from survey.instrument.xlsform.names import has_open_reference, normalised, quoted_names
+from survey.instrument.xlsform.types import parse_type
 from survey.models import Survey
 
 FIELDS: Mapping[str, tuple[str, ...]] = {
@@ -61,6 +64,8 @@ class DraftText:
     field: str
     # The name of the question, option, measure or page.
     name: str
+    # Where it is, in words.
+    at: str
     original: str
     text: str
     is_stale: bool
@@ -69,8 +74,13 @@ class DraftText:
     def place(self) -> str:
         words = FIELD_WORDS.get(self.field)
         if words is None:
-            return self.name
-        return f"{self.name}, {words}" if self.name else str(words).capitalize()
+            return self.at
+        return f"{self.at}, {words}" if self.at else str(words).capitalize()
+
+    @property
+    def place_beside_original(self) -> str:
+        """Return the place without the text itself, which is shown below it."""
+        return self.place.removesuffix(f": {shortened(self.original)}")
 
     @property
     def state(self) -> str:
@@ -84,18 +94,74 @@ class DraftText:
         return f"{self.sheet}-{self.key}-{self.field}"
 
 
-def texts_in(book: DraftBook, language: Language) -> list[DraftText]:
+# By sheet and key of a row.
+Places = Mapping[tuple[str, str], str]
+
+
+def places_of(reading: DraftReading) -> dict[tuple[str, str], str]:
+    """Say where the texts of a draft are: page 3, an option of a question."""
+    book = reading.book
+    first = default_language(book)
+    survey = book.sheet("survey")
+    label = _column(survey, "label", first, first)
+    page_by_key = _pages_by_key(reading)
+    places: dict[tuple[str, str], str] = {}
+    by_options: dict[str, str] = {}
+    page = ""
+    # From below: what begins a page is above the first question on it.
+    for row in reversed(survey.rows):
+        if number := page_by_key.get(row.key):
+            page = _("Page %(number)s") % {"number": number}
+        text = shortened(row.cells.get(label, ""))
+        question = ": ".join(filter(None, [page, text or _name_of(survey, row)]))
+        places["survey", row.key] = question
+        if options := parse_type(survey.value(row, "type")).option_set:
+            by_options[options] = question
+    choices = book.sheet("choices")
+    for row in choices.rows:
+        listed = choices.value(row, "list")
+        places["choices", row.key] = (
+            _("%(question)s, option") % {"question": by_options[listed]}
+            if listed in by_options
+            else _name_of(choices, row)
+        )
+    for row in book.sheet("measures").rows:
+        places["measures", row.key] = _("Measure %(name)s") % {
+            "name": _name_of(book.sheet("measures"), row)
+        }
+    return places
+
+
+def _pages_by_key(reading: DraftReading) -> dict[str, int]:
+    if reading.draft is None:
+        return {}
+    return {
+        reading.rows[item.row.number].key: number
+        for number, page in enumerate(reading.draft.pages, 1)
+        for item in page.items()
+    }
+
+
+def texts_in(
+    book: DraftBook, language: Language, places: Places | None = None
+) -> list[DraftText]:
     """Return all texts, in the order of the workbook's sheets."""
     return [
         text
         for name, fields in FIELDS.items()
         if name in book.sheets
-        for text in _texts_of_sheet(book, book.sheets[name], fields, language)
+        for text in _texts_of_sheet(
+            book, book.sheets[name], fields, language, places or {}
+        )
     ]
 
 
 def _texts_of_sheet(
-    book: DraftBook, sheet: Sheet, fields: tuple[str, ...], language: Language
+    book: DraftBook,
+    sheet: Sheet,
+    fields: tuple[str, ...],
+    language: Language,
+    places: Places,
 ) -> Iterator[DraftText]:
     first = default_language(book)
     columns = {
@@ -111,7 +177,8 @@ def _texts_of_sheet(
                 sheet.name,
                 row.key,
                 field,
-                _name_of(sheet, row),
+                (name := _name_of(sheet, row)),
+                places.get((sheet.name, row.key), name),
                 row.cells.get(original, ""),
                 row.cells.get(number, ""),
                 number in row.stale,
@@ -173,7 +240,8 @@ def save_text(
         before = _one(book, target, row, field, languages[code])
         if text != current:
             is_first = code == next(iter(languages))
-            if problem := problem_of(text, book, before, is_first=is_first):
+            kinds = kinds_by_name(book)
+            if problem := problem_of(text, kinds, before, is_first=is_first):
                 raise ValidationError(problem)
         set_text(book, sheet, key, field=field, language=languages[code], text=text)
         return _one(book, target, row, field, languages[code])
@@ -186,8 +254,9 @@ def _one(
     book: DraftBook, sheet: Sheet, row: Row, field: str, language: Language
 ) -> DraftText:
     alone = Sheet(sheet.name, sheet.columns, [row])
-    texts = _texts_of_sheet(book, alone, (field,), language)
-    blank = DraftText(sheet.name, row.key, field, _name_of(sheet, row), "", "", False)
+    texts = _texts_of_sheet(book, alone, (field,), language, {})
+    name = _name_of(sheet, row)
+    blank = DraftText(sheet.name, row.key, field, name, name, "", "", False)
     return next(texts, blank)
 
 
@@ -195,7 +264,14 @@ def tidied(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n").strip()
 
 
-def problem_of(text: str, book: DraftBook, place: DraftText, *, is_first: bool) -> str:
+def kinds_by_name(book: DraftBook) -> dict[str, str]:
+    survey = book.sheet("survey")
+    return {survey.value(row, "name"): kind_of(survey, row) for row in survey.rows}
+
+
+def problem_of(
+    text: str, kinds: Mapping[str, str], place: DraftText, *, is_first: bool
+) -> str:
     """Return why a text cannot be used, or an empty text."""
     if not text:
         needed = is_first and place.field in ("label", "title") and place.text
@@ -204,8 +280,6 @@ def problem_of(text: str, book: DraftBook, place: DraftText, *, is_first: bool) 
         return _("Remove the characters that cannot be seen.")
     if has_open_reference(text):
         return _("A ${ is never closed. Write a name like ${name}.")
-    survey = book.sheet("survey")
-    kinds = {survey.value(row, "name"): kind_of(survey, row) for row in survey.rows}
     for name in quoted_names(text):
         if kinds.get(name, "begin") in ("begin", "end"):
             return _("There is no question ${%(name)s} in this survey.") % {

@@ -9,8 +9,8 @@ A change is a list of operations, each of which has an inverse:
 
 Rows are named by their keys: the row numbers of others change meanwhile. `after` is
 the row that the others follow, or "" for the top of the sheet; cells are by column
-number, "" where they are blank. Added columns and sheets stay when an operation is
-undone: blank ones mean nothing.
+number, "" where they are blank. Cells of the row "" are headers. Other added columns
+and sheets stay when an operation is undone: blank ones mean nothing.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ FIRST_ROW = 2
 # No column of the workbook: the numbers of the columns of a row whose translations
 # are older than the original.
 STALE = 0
+# The key of the row of headers in an operation.
+HEADER_ROW = ""
 # How a column is headed that a workbook does not have yet.
 HEADERS = {
     ("survey", "guidance"): "guidance_hint",
@@ -170,6 +172,27 @@ class DraftBook:
                 }
             )
 
+    def add_column(self, sheet: Sheet, key: str, language: Language) -> int:
+        """Return the column of a language; one that is added can be undone."""
+        number = sheet.column_or_none(key, language)
+        if number is None:
+            number = sheet.column(key, language)
+            header = sheet.columns.pop()
+            sheet.columns.append("")
+            self.set_header(sheet, number, header)
+        return number
+
+    def set_header(self, sheet: Sheet, number: int, header: str) -> None:
+        self.do(
+            {
+                "op": "cells",
+                "sheet": sheet.name,
+                "key": HEADER_ROW,
+                "before": {str(number): sheet.columns[number - 1]},
+                "after": {str(number): header},
+            }
+        )
+
     def insert(
         self, sheet: Sheet, after: str, rows: Sequence[Mapping[int, str]]
     ) -> list[str]:
@@ -289,6 +312,9 @@ def _place_after(sheet: Sheet, key: str) -> int:
 
 
 def _apply_cells(sheet: Sheet, operation: Operation) -> None:
+    if operation["key"] == HEADER_ROW:
+        _apply_headers(sheet, operation)
+        return
     row = sheet.row(operation["key"])
     for number, text in _by_number(operation["before"]).items():
         if row.cells.get(number, "") != text:
@@ -298,6 +324,17 @@ def _apply_cells(sheet: Sheet, operation: Operation) -> None:
             row.cells[number] = text
         else:
             row.cells.pop(number, None)
+
+
+def _apply_headers(sheet: Sheet, operation: Operation) -> None:
+    after = _by_number(operation["after"])
+    for number, header in _by_number(operation["before"]).items():
+        is_written = any(number in row.cells for row in sheet.rows)
+        if sheet.columns[number - 1] != header or (is_written and not after[number]):
+            raise ChangeConflict(_("Somebody has changed this meanwhile."))
+    for number, header in after.items():
+        sheet.columns[number - 1] = header
+    sheet.__dict__.pop("known", None)
 
 
 def _apply_insert(sheet: Sheet, operation: Operation) -> None:

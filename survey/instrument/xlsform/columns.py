@@ -47,6 +47,8 @@ SURVEY_COLUMNS: dict[tuple[str, ...], str] = {
     ("trigger",): "trigger",
     ("disabled",): "disabled",
     ("media",): "media",
+    # Code and version of the state's question that a row is; see `instrument.bank`.
+    ("bank_question",): "bank_question",
 }
 CHOICES_COLUMNS: dict[tuple[str, ...], str] = {
     ("list name",): "list",
@@ -86,7 +88,7 @@ class SheetSpellings:
 SPELLINGS = {
     "survey": SheetSpellings(
         aliases.survey_header,
-        set(MultipleChoiceQuestion.get_slot_names()) | {"disabled"},
+        set(MultipleChoiceQuestion.get_slot_names()) | {"disabled", "bank_question"},
         SURVEY_COLUMNS,
     ),
     "choices": SheetSpellings(

@@ -8,6 +8,7 @@ from django.utils.translation import gettext as _
 
 from accounts import audit
 from accounts.models import District, User
+from survey.instrument.bank.uses import record_uses
 from survey.instrument.xlsform.draft import Draft
 from survey.instrument.xlsform.problems import quoted
 from survey.models import (
@@ -147,3 +148,6 @@ def create_rows(survey: Survey, draft: Draft) -> None:
         )
         for position, (block, item) in enumerate(item_drafts)
     )
+    marks = {item.row.get("bank_question") for _, item in item_drafts} - {""}
+    if marks:
+        record_uses(survey, marks)

@@ -256,6 +256,22 @@ def test_a_question_deleted_meanwhile_gives_its_text_back(
     expect(notice.locator("textarea")).to_have_value("A long text")
 
 
+def test_a_question_moves_by_its_menu(staff, console, draft):  # noqa: F811
+    page = opened(console(staff.state, viewport=DESK), draft)
+    choose(page, "Which pet?")
+    page.locator("#ed-settings textarea").first.fill("Which animal?")
+    more = page.get_by_role("button", name="Actions: 2Why")
+    line(page, "Why a ${pet}?").hover()
+    more.click()
+    # The answer to what was typed does not close the menu.
+    saved(page)
+    page.get_by_role("menuitem", name="Move to …").click()
+    page.select_option("#ed-place", label="At the start of page 2: More")
+    page.get_by_role("button", name="Move", exact=True).click()
+    expect(page.locator(".ed-text").nth(3)).to_have_text("Why a ${pet}?")
+    expect(line(page, "Why a ${pet}?")).to_be_focused()
+
+
 def test_dragging_moves_a_question(staff, console, draft):  # noqa: F811
     page = opened(console(staff.state, viewport=DESK), draft)
     pet, why = line(page, "Which pet?"), line(page, "Why a ${pet}?")

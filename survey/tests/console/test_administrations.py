@@ -406,7 +406,7 @@ def test_a_list_is_searched_sorted_and_filtered(client, staff, opened):
 def test_empty_pages_show_the_next_step(client, staff):
     page = log_in(client, staff.state).get("/console/administrations/")
     assert "New survey round" in page.content.decode()
-    assert "Upload one and publish it" in client.get(NEW).content.decode()
+    assert "Write one and publish it" in client.get(NEW).content.decode()
     page = log_in(client, staff.chen).get("/console/administrations/")
     assert "When the state or your district opens a survey" in page.content.decode()
 

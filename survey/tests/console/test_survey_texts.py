@@ -48,9 +48,10 @@ def rows_of(client, draft, code="en", **query):
     return client.get(address, {"language": code, **query}).context["rows"]
 
 
-def form_of(client, draft, place, text, code="en"):
+def form_of(client, draft, name, text, code="en"):
     """Return the address and the form of a text, changed."""
-    [row] = [row for row in rows_of(client, draft, code) if row.place == place]
+    rows = rows_of(client, draft, code)
+    row = next(row for row in rows if row.name == name)
     form = {"text_id": row.id, "language": code, "seen": row.text, "text": text}
     return f"/console/surveys/{draft.pk}/edit/texts/", form
 
@@ -232,12 +233,12 @@ def test_a_translation_is_marked_until_it_follows_the_original(client, staff):
     draft = draft_of()
     address, form = form_of(client, draft, "pet", "Which animal?")
     client.post(address, form)
-    rows = {row.place: row.state for row in rows_of(client, draft, "es")}
+    rows = {row.name: row.state for row in rows_of(client, draft, "es")}
     assert rows["pet"] == "stale" and rows["age"] == "done"
-    assert [row.place for row in rows_of(client, draft, "es", show="stale")] == ["pet"]
+    assert [row.name for row in rows_of(client, draft, "es", show="stale")] == ["pet"]
     same = form_of(client, draft, "pet", "¿Qué mascota?", "es")
     client.post(*same)
-    rows = {row.place: row.state for row in rows_of(client, draft, "es")}
+    rows = {row.name: row.state for row in rows_of(client, draft, "es")}
     assert rows["pet"] == "done"
 
 
@@ -247,7 +248,7 @@ def test_missing_translations_are_listed(client, staff):
     assert [row.place for row in rows_of(client, draft, "es", show="missing")] == [
         # The title has no Spanish.
         "Title",
-        "age",
+        "Page 1: Its age?",
     ]
 
 
@@ -291,7 +292,7 @@ def test_texts_of_one_and_of_three_questions_cost_the_same(
     rows[2:2] = [[ROWS[2][0], f"pet{n}", *ROWS[2][2:]] for n in range(items)]
     published = publish_survey(survey=draft_of(rows=rows))
     draft = start_correction(corrects=published, by=staff.state)
-    with django_assert_num_queries(6):
+    with django_assert_num_queries(7):
         rows_of(client, draft)
 
 

@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from accounts.models import User
+from survey.console.surveys.editor import bank
 from survey.console.surveys.editor.fields import (
     KINDS,
     LONG_TEXT,
@@ -550,6 +551,24 @@ def _language(book: DraftBook, token: str, data: QueryDict, outcome: Outcome) ->
     outcome.message = _("%(language)s is added.") % {"language": language.name}
 
 
+# The question bank
+
+
+def _bank_insert(book: DraftBook, how: str, data: QueryDict, outcome: Outcome) -> None:
+    after = _place_for(book, data.get("after") or outcome.at or _last(book))
+    outcome.at, outcome.message = bank.insert_from_bank(
+        book, data.getlist("question"), after=after, is_locked=how == "locked"
+    )
+
+
+def _bank_row(change: Callable[[DraftBook, str], str]) -> Act:
+    def act(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> None:
+        outcome.message = change(book, key)
+        outcome.offers_undo = True
+
+    return act
+
+
 ACTS: Mapping[str, Act] = {
     "add": _add,
     "delete": _delete,
@@ -572,4 +591,8 @@ ACTS: Mapping[str, Act] = {
     "row-down": _row_step(moves.move_down),
     "rows-paste": _rows_paste,
     "language": _language,
+    "bank-insert": _bank_insert,
+    "unlock": _bank_row(bank.unlock),
+    "restore-bank": _bank_row(bank.restore),
+    "bank-version": _bank_row(lambda book, key: bank.restore(book, key, is_last=True)),
 }

@@ -67,7 +67,10 @@ class Canvas:
             items[entry.name] = {
                 "key": entry.key,
                 "badges": badges,
-                "problems": [capfirst(row.reason) for row in entry.problems],
+                # Once for all languages.
+                "problems": [
+                    *dict.fromkeys(capfirst(row.reason) for row in entry.problems)
+                ],
                 "missing": _("No text yet") if entry.is_unfinished else "",
             }
         return {"items": items, "blocks": self.blocks(), "page": self.page.key}

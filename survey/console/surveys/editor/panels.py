@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import pgettext, pgettext_lazy
 
 from survey.console.surveys.contents import KIND_WORDS
+from survey.console.surveys.editor.bank import lock_of
 from survey.console.surveys.editor.fields import (
     KINDS,
     SETTINGS,
@@ -18,6 +19,8 @@ from survey.console.surveys.editor.fields import (
 )
 from survey.console.surveys.editor.outline import GRID, Entry, Outline, PageEntry
 from survey.console.surveys.editor.rules import FIELDS, EditorRuleForm, rule_form
+from survey.instrument.bank.content import is_locked_field
+from survey.instrument.bank.locks import locked_rows
 from survey.instrument.definitions.schema import SELECTS
 from survey.instrument.drafts.commands import groups_around, questions_using
 from survey.instrument.drafts.option_rows import options_of
@@ -108,6 +111,8 @@ class Panel:
     rows: list[tuple[str, list[FieldView]]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     languages: list[Language] = field(default_factory=list)
+    # That it is a question of the bank; None if it is not.
+    lock: dict[str, object] | None = None
     # The rows of a page that has no group, for which it can get one.
     loose: str = ""
 
@@ -142,6 +147,7 @@ class PanelBuilder:
         codes = dict.fromkeys(filter(None, (view.language, view.second)))
         known = {language.code: language for language in self.fields.languages}
         self.shown = [known[code] for code in codes if code in known]
+        self.locked = locked_rows(reading.book).questions
 
     def build(self, key: str) -> Panel:
         page, entry = self.outline.by_key.get(key, (None, None))
@@ -170,6 +176,9 @@ class PanelBuilder:
             if not (address.field == "label" and not self.fields.read(address))
         ]
         value = self.fields.read(address)
+        question = self.locked.get(address.key)
+        if question and is_locked_field(question, address.field, address.language):
+            more["is_locked"] = True
         return FieldView(
             str(address),
             label,
@@ -275,6 +284,7 @@ class PanelBuilder:
             panel.answer = self.answer(key, kind)
         panel.rules = self.rules(key, kind)
         panel.more = self.more(key, row, kind)
+        panel.lock = lock_of(self.book, key)
         if not page.key:
             top = [shown.key for shown in page.entries if not shown.depth]
             panel.loose = ",".join(top)
@@ -293,6 +303,8 @@ class PanelBuilder:
         if view.value not in KIND_NAMES:
             words = str(KIND_WORDS.get(view.value, self.sheet.value(row, "type")))
             choices.append((view.value, words))
+        if key in self.locked:
+            choices = [choice for choice in choices if choice[0] == view.value]
         return replace(view, choices=choices)
 
     def answer(self, key: str, kind: str) -> list[FieldView]:
@@ -387,6 +399,8 @@ class PanelBuilder:
         rows = options_of(self.book, type_.option_set)
         users = self.users_of(type_.option_set, row)
         is_locked = bool(users) and self.view.options != "everywhere"
+        if row.key in self.locked:
+            users, is_locked = 0, True
         most = len(rows) if self.view.options == "all" else SHOWN_OPTIONS
         views = []
         for number, option in enumerate(rows[:most], 1):
@@ -406,9 +420,8 @@ class PanelBuilder:
                 is_locked=is_locked,
             )
             views.append(OptionView(option.key, number, labels, value))
-        return OptionsView(
-            type_.option_set, views, len(rows), users, is_locked, self.lists(type_)
-        )
+        lists = [] if row.key in self.locked else self.lists(type_)
+        return OptionsView(type_.option_set, views, len(rows), users, is_locked, lists)
 
     def users_of(self, option_set: str, row: Row) -> int:
         """Count the questions that share a list, without those of the same grid."""

@@ -38,6 +38,7 @@ from survey.console.surveys.editor.acts import (
 from survey.console.surveys.editor.canvas import Canvas
 from survey.console.surveys.editor.outline import GRID, Entry, Outline, PageEntry
 from survey.console.surveys.editor.panels import KIND_NAMES, Panel, PanelBuilder, View
+from survey.console.surveys.editor.presence import presence_address
 from survey.console.surveys.editor.rules import EditorRuleForm
 from survey.console.surveys.views import own_survey_or_404
 from survey.instrument.drafts.commands import CommandRefused, languages_of, title_of
@@ -153,6 +154,7 @@ class Editor:
             "first_wrong": wrong[0] if wrong else "",
             "undo": undoable(self.survey, self.request.user) is not None,
             "redo": redoable(self.survey, self.request.user) is not None,
+            "presence_address": presence_address(self.survey),
             "canvas_address": reverse("survey_edit_canvas", args=[self.survey.pk])
             + "?"
             + urlencode(self.state),
