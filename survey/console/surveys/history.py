@@ -25,7 +25,7 @@ from survey.instrument.definitions.schema import Measures, SurveyDefinition
 from survey.instrument.drafts.drafting import definition_to_show
 from survey.instrument.drafts.history import marked, sentences_of
 from survey.instrument.drafts.reading import definition_of, read_book, read_rows_of
-from survey.instrument.drafts.store import book_at, load_book, restore
+from survey.instrument.drafts.store import NameIsTaken, book_at, load_book, restore
 from survey.instrument.drafts.workbook import ChangeConflict, DraftBook
 from survey.models import DraftChange, Survey
 
@@ -73,7 +73,7 @@ def survey_edit_restore(request: StaffRequest, pk: int, number: int) -> HttpResp
     if request.method == "POST":
         try:
             restore(survey, number, by=request.user)
-        except ChangeConflict as error:
+        except (ChangeConflict, NameIsTaken) as error:
             refusal = str(error)
         else:
             messages.success(

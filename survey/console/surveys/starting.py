@@ -28,8 +28,8 @@ from survey.instrument.drafts.beginnings import (
     versions_of,
 )
 from survey.instrument.drafts.commands import title_of
-from survey.instrument.drafts.drafting import NameIsTaken, start_draft
-from survey.instrument.drafts.store import load_book
+from survey.instrument.drafts.drafting import start_draft
+from survey.instrument.drafts.store import NameIsTaken, load_book
 from survey.instrument.drafts.workbook import DraftBook
 from survey.instrument.templates.catalog import Template, sheets_of, templates
 from survey.instrument.xlsform.languages import Language, own_name

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import TypeVar
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -25,6 +25,7 @@ from survey.instrument.definitions.publishing import (
     NotPublishable,
     compile_definition,
 )
+from survey.instrument.drafts.commands import CommandRefused
 from survey.instrument.drafts.exporting import book_of_definition, measures_sheet
 from survey.instrument.drafts.workbook import (
     FIRST_ROW,
@@ -44,6 +45,7 @@ from survey.instrument.xlsform.columns import (
     read_columns,
 )
 from survey.instrument.xlsform.problems import Findings
+from survey.instrument.xlsform.reading import LONGEST_SETTING
 from survey.instrument.xlsform.workbook import (
     MAX_TEXT,
     SHEETS,
@@ -66,6 +68,16 @@ Result = TypeVar("Result")
 
 class DraftIsPublished(ChangeConflict):
     """A published survey never changes."""
+
+
+class NameIsTaken(CommandRefused):
+    """The owner has a survey of this name and version; the message says so."""
+
+    def __init__(self, name: str, version: str) -> None:
+        super().__init__(
+            _("There is a survey %(name)s, version %(version)s, already.")
+            % {"name": name, "version": version}
+        )
 
 
 # Read --------------------------------------------------------------------------------
@@ -158,7 +170,7 @@ def change_draft(
     """Apply a command to the sheets of a draft, and record it.
 
     A command that changes nothing leaves no trace. Raises ChangeConflict,
-    DraftIsPublished, LimitReached, and QuestionIsLocked.
+    DraftIsPublished, LimitReached, NameIsTaken and QuestionIsLocked.
     """
     survey = lock_draft(survey)
     stored = _stored_sheets(survey)
@@ -240,9 +252,25 @@ def _store(survey: Survey, book: DraftBook, stored: dict[str, StoredSheet]) -> N
             row.save()
         if name in touched:
             _store_rows(row, sheet, rows)
+    if "settings" in touched:
+        _store_version(survey, book.sheet("settings"))
     survey_sheet = book.sheets.get("survey")
     if survey_sheet and survey_sheet.column_or_none(MARK) is not None:
         record_uses(survey, marks_in(book).values())
+
+
+def _store_version(survey: Survey, settings: Sheet) -> None:
+    """Let the survey have the version that its settings name, if it may be one."""
+    first = next((row for row in settings.rows if row.cells), Row(""))
+    version = settings.value(first, "version") or "1"
+    if version == survey.version or len(version) > LONGEST_SETTING or "\n" in version:
+        return
+    survey.version = version
+    try:
+        with transaction.atomic():
+            survey.save(update_fields=["version"])
+    except IntegrityError:
+        raise NameIsTaken(survey.name, version) from None
 
 
 def _store_rows(row: DraftSheet, sheet: Sheet, stored: dict[str, DraftRow]) -> None:
