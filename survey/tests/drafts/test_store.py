@@ -10,9 +10,9 @@ from django.db import transaction
 
 from accounts.models import User
 from survey.instrument.drafts import commands, reading
+from survey.instrument.drafts.differences import make_equal
 from survey.instrument.drafts.drafting import publish_draft, refresh_rows
 from survey.instrument.drafts.reading import read_rows_of
-from survey.instrument.drafts.differences import make_equal
 from survey.instrument.drafts.store import (
     GAP,
     AlreadyDone,
