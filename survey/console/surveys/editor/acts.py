@@ -178,8 +178,9 @@ def save_fields(survey: Survey, data: QueryDict, *, by: User) -> None:
 
 def save_rules(survey: Survey, data: QueryDict, outcome: Outcome, *, by: User) -> None:
     """Store the rules whose forms are complete."""
-    key = outcome.at
     for rule in posted_rules(data):
+        # Another row may be selected since the form was filled in.
+        key = data.get(f"rule-{rule}-key") or outcome.at
         survey.refresh_from_db(fields=["last_change"])
         reading = read_rows_of(survey)
         address = address_of(key, rule)
@@ -194,7 +195,8 @@ def save_rules(survey: Survey, data: QueryDict, outcome: Outcome, *, by: User) -
         )
         if form is None:
             continue
-        outcome.rules[rule] = form
+        if key == outcome.at:
+            outcome.rules[rule] = form
         outcome.has_unsaved_rule |= form.is_unfinished
         if not form.is_complete or form.expression == form.seen:
             continue
@@ -542,7 +544,7 @@ def _rows_paste(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) ->
 
 
 def _language(book: DraftBook, token: str, data: QueryDict, outcome: Outcome) -> None:
-    token = token or data.get("token", "")
+    token = token or data.get("new_language", "")
     known = language_of(token)
     # Under its own name, as respondents look for it, unless another one is given.
     if known and "(" not in token and (native := language_of(known.code)):
