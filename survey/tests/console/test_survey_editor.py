@@ -272,6 +272,24 @@ def test_statements_of_a_grid_are_pasted(editor):
     assert labels == ["Which pet?", "I am safe.", "I am heard.", "Second?"]
 
 
+def test_pasted_statements_are_inserted_at_once(editor, draft):
+    """The draft is locked meanwhile."""
+    first = editor.key("first")
+    lines = [f"I am safe in room {n}." for n in range(200)]
+    reply = editor.post(act=f"rows-paste:{first}", text="\n".join([*lines, "More"]))
+    assert reply.status_code == 422 and "at most 200" in reply.json()["error"]
+    assert not DraftChange.objects.exists()
+    editor.act(f"rows-paste:{first}", text="\n".join(lines))
+    sorts = [row["op"] for row in DraftChange.objects.get().operations]
+    assert sorts.count("insert") == 1 and len(sorts) < 5
+    names = editor.names()
+    assert len(names) == len(set(names)) == len(NAMES) + 199
+    draft.refresh_from_db()
+    assert not read_rows_of(draft).problems
+    editor.act("undo")
+    assert editor.names() == NAMES
+
+
 def test_a_rule_is_chosen_in_words(editor):
     key = editor.key("first")
     form = {
