@@ -274,6 +274,24 @@ def test_statements_of_a_grid_are_pasted(editor):
     assert labels == ["Which pet?", "I am safe.", "I am heard.", "Second?"]
 
 
+def test_pasted_statements_are_inserted_at_once(editor, draft):
+    """The draft is locked meanwhile."""
+    first = editor.key("first")
+    lines = [f"I am safe in room {n}." for n in range(200)]
+    reply = editor.post(act=f"rows-paste:{first}", text="\n".join([*lines, "More"]))
+    assert reply.status_code == 422 and "at most 200" in reply.json()["error"]
+    assert not DraftChange.objects.exists()
+    editor.act(f"rows-paste:{first}", text="\n".join(lines))
+    sorts = [row["op"] for row in DraftChange.objects.get().operations]
+    assert sorts.count("insert") == 1 and len(sorts) < 5
+    names = editor.names()
+    assert len(names) == len(set(names)) == len(NAMES) + 199
+    draft.refresh_from_db()
+    assert not read_rows_of(draft).problems
+    editor.act("undo")
+    assert editor.names() == NAMES
+
+
 def test_a_rule_is_chosen_in_words(editor):
     key = editor.key("first")
     form = {
@@ -298,6 +316,28 @@ def test_a_rule_is_chosen_in_words(editor):
     assert editor.read("first", "relevant") == "${pet} = 'dog'"
 
 
+def test_a_rule_is_stored_at_the_question_that_its_form_names(editor):
+    first, why = editor.key("first"), editor.key("why")
+    form = {
+        "rule-relevant-key": first,
+        "rule-relevant-seen": "",
+        "rule-relevant-code": "",
+        "rule-relevant-group0-join": "all",
+        "rule-relevant-1-group": "0",
+        "rule-relevant-1-item": "pet",
+        "rule-relevant-1-operator": "is",
+        "rule-relevant-1-value": "dog",
+    }
+    body = editor.post(at=why, **form).json()
+    assert editor.read("first", "relevant") == "${pet} = 'dog'"
+    assert editor.read("why", "relevant") == "${pet} = 'cat'"
+    assert body["at"] == why and not body["hasUnsavedRule"]
+    # Without it, the rule is that of the selected question.
+    del form["rule-relevant-key"]
+    editor.post(at=editor.key("second"), **form)
+    assert editor.read("second", "relevant") == "${pet} = 'dog'"
+
+
 def test_a_rule_as_code_stays_as_it_is(editor):
     key = editor.key("why")
     code = "string-length( ${pet} )  > 2"
@@ -310,10 +350,10 @@ def test_a_rule_as_code_stays_as_it_is(editor):
 
 def test_the_survey_has_a_title_and_languages(editor, draft):
     editor.type("settings:-:title:en", "All about pets", seen="About pets")
-    body = editor.act("language:", token="Arabic")
+    body = editor.act("language:", new_language="Arabic")
     assert body["title"] == "All about pets"
     assert body["message"].endswith(" is added.") and "Arabic" not in body["settings"]
-    assert editor.act("language:", token="french")["message"] == "Français is added."
+    assert editor.act("language:", new_language="french")["message"] == "Français is added."
     canvas = reverse("survey_edit_canvas", args=[draft.pk])
     assert 'dir="rtl"' in editor.client.get(f"{canvas}?language=ar").content.decode()
 
