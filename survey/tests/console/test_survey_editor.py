@@ -353,7 +353,8 @@ def test_the_survey_has_a_title_and_languages(editor, draft):
     body = editor.act("language:", new_language="Arabic")
     assert body["title"] == "All about pets"
     assert body["message"].endswith(" is added.") and "Arabic" not in body["settings"]
-    assert editor.act("language:", new_language="french")["message"] == "Français is added."
+    added = editor.act("language:", new_language="french")
+    assert added["message"] == "Français is added."
     canvas = reverse("survey_edit_canvas", args=[draft.pk])
     assert 'dir="rtl"' in editor.client.get(f"{canvas}?language=ar").content.decode()
 
