@@ -369,15 +369,15 @@ def test_a_version_is_changed_and_published(editor, draft, staff):
 
 
 def test_a_version_that_is_taken_is_refused(editor, draft, staff):
-    version, other = "settings:-:version:", draft_of(rows=ROWS, version="2")
+    version, second = "settings:-:version:", draft_of(rows=ROWS, version="2")
     reply = editor.type(version, "2", seen="1")
     assert reply.status_code == 422
     assert reply.json()["error"] == "There is a survey pets, version 2, already."
     assert not draft.changes.exists()
     # Nor is it by going back to it.
     editor.type(version, "3", seen="1")
-    other.version = "1"
-    other.save()
+    second.version = "1"
+    second.save()
     assert editor.post(act="undo").status_code == 422
     restore = reverse("survey_edit_restore", args=[draft.pk, 0])
     refused = editor.client.post(restore, {"seen": 1})

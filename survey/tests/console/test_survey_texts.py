@@ -129,8 +129,8 @@ def test_a_correction_is_published_as_its_page_showed_it(
     correction = f"/console/surveys/{draft.pk}/correction/"
     page = client.get(correction).content.decode()
     [shown] = re.findall(r'name="seen" value="(\d+)"', page)
-    second = colleague()
-    second.post(*form_of(second, draft, "pet", "Which beast?"))
+    pat = colleague()
+    pat.post(*form_of(pat, draft, "pet", "Which beast?"))
     refused = client.post(correction, {"seen": shown} if says_what_it_showed else {})
     text = refused.content.decode()
     assert refused.status_code == 409 and "changed meanwhile" in text
