@@ -32,6 +32,8 @@ class Editor {
     this.timers = new Map();
     this.conflicts = new Map();
     this.refused = new Set();
+    // The server could not save these; their texts stay in the browser's storage.
+    this.failed = new Set();
     this.trouble = "";
     this.pending = new PendingTexts(root.dataset.user, root.dataset.survey);
     this.queue = new Queue(
@@ -119,6 +121,7 @@ class Editor {
     const seen = this.typed.get(address)?.seen ?? this.seenOf(address);
     this.typed.set(address, { text, seen });
     this.refused.delete(address);
+    this.failed.delete(address);
     // Half a name would rename the question in all rules that read it.
     if (address.endsWith(":name:")) return;
     this.pending.keep(address, text, seen);
@@ -268,7 +271,7 @@ class Editor {
     if (submitter.getAttribute("aria-disabled") === "true") return;
     submitter.closest("details")?.removeAttribute("open");
     const more = {};
-    for (const name of ["list", "token"]) {
+    for (const name of ["list", "new_language"]) {
       const field = form.elements.namedItem(name);
       if (field && submitter.value.startsWith(name === "list" ? "use-options" : "language")) {
         more[name] = field.value;
@@ -354,6 +357,10 @@ class Editor {
       this.apply(body);
     } else if (body.published) {
       this.showPublished(body.error);
+    } else if (body.hasFailed) {
+      if (!isLatest) return;
+      this.failed.add(address);
+      this.showRefusal(address, word("failed"));
     } else if (status === 409) {
       this.showGone(address, sent.text, body.error);
       this.apply(body);
@@ -378,7 +385,7 @@ class Editor {
     }
     if (status !== 200) {
       this.apply(body);
-      showToast(body.error ?? word("refused"));
+      showToast(body.error ?? word(body.hasFailed ? "failed act" : "refused"));
       return;
     }
     const hasMoved = this.state.at !== body.at;
@@ -391,7 +398,7 @@ class Editor {
     if (hasMoved) this.showSettingsTop();
     if (body.focus) this.focus(body.focus);
     else if (!document.activeElement || document.activeElement === document.body) this.focusLine();
-    if (verb.startsWith("language")) document.getElementById("ed-token").value = "";
+    if (verb.startsWith("language")) document.getElementById("ed-new-language").value = "";
     if (!body.message) return;
     if (body.offersUndo || body.readers.length) {
       showToast(body.message, {
@@ -407,6 +414,7 @@ class Editor {
     this.settings.inert = false;
     if (body.published) this.showPublished(body.error);
     if (status === 200) this.apply(body);
+    else if (body.hasFailed) showToast(word("failed look"));
     this.showSettingsTop();
     if (this.focusAfterShow) this.focus(this.focusAfterShow);
     this.focusAfterShow = "";

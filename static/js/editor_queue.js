@@ -2,9 +2,16 @@
 
 const FIRST_WAIT = 1_000;
 const LONGEST_WAIT = 10_000;
+// Of servers and proxies that are busy or away.
+const TRY_AGAIN = [429, 502, 503, 504];
 
 function csrfToken() {
   return /(?:^|; )(?:__Host-)?staff_csrftoken=([^;]+)/.exec(document.cookie)?.[1] ?? "";
+}
+
+// The same in each attempt, so that an act is not done twice if its reply is lost.
+function newToken() {
+  return Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(36)).join("-");
 }
 
 export class Queue {
@@ -33,8 +40,9 @@ export class Queue {
     this.start();
   }
 
+  // What is selected may be another row when the act is sent.
   act(verb, more = {}) {
-    this.acts.push({ verb, more });
+    this.acts.push({ verb, more: { ...this.handlers.state(), ...more, token: newToken() } });
     this.start();
   }
 
@@ -75,6 +83,7 @@ export class Queue {
       const { verb, more } = this.acts[0];
       const reply = await this.post({ act: verb, ...more });
       this.acts.shift();
+      this.follow(more.at, reply);
       this.handlers.onDone(verb, reply, more);
     } else {
       const look = this.look;
@@ -85,8 +94,15 @@ export class Queue {
     }
   }
 
+  // Two questions that are added one after the other keep this order.
+  follow(at, { status, body }) {
+    if (status !== 200 || body.at === undefined) return;
+    for (const { more } of this.acts) if (more.at === at) more.at = body.at;
+  }
+
   post(body) {
-    const data = new URLSearchParams({ ...this.handlers.state(), ...body });
+    const state = "act" in body ? {} : this.handlers.state();
+    const data = new URLSearchParams({ ...state, ...body });
     return this.request(this.addresses.change, { method: "POST", body: data });
   }
 
@@ -123,10 +139,19 @@ export class Queue {
       this.handlers.onTrouble(await this.reasonOf(response.status));
       return null;
     }
-    const isReply = (response.headers.get("Content-Type") ?? "").startsWith("application/json");
-    if (!isReply) {
+    if (TRY_AGAIN.includes(response.status)) {
       this.handlers.onTrouble("offline");
       return null;
+    }
+    const isReply = (response.headers.get("Content-Type") ?? "").startsWith("application/json");
+    if (!isReply && response.status < 400) {
+      this.handlers.onTrouble("offline");
+      return null;
+    }
+    // A second attempt would fail as well, and nothing else would be saved meanwhile.
+    if (!isReply) {
+      this.handlers.onContact();
+      return { status: response.status, body: { hasFailed: true } };
     }
     try {
       const body = await response.json();

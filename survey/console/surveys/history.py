@@ -25,7 +25,7 @@ from survey.instrument.definitions.schema import Measures, SurveyDefinition
 from survey.instrument.drafts.drafting import definition_to_show
 from survey.instrument.drafts.history import marked, sentences_of
 from survey.instrument.drafts.reading import definition_of, read_book, read_rows_of
-from survey.instrument.drafts.store import book_at, load_book, restore
+from survey.instrument.drafts.store import NameIsTaken, book_at, load_book, restore
 from survey.instrument.drafts.workbook import ChangeConflict, DraftBook
 from survey.models import DraftChange, Survey
 
@@ -74,7 +74,7 @@ def survey_edit_restore(request: StaffRequest, pk: int, number: int) -> HttpResp
         try:
             seen = request.POST.get("seen", "")
             restore(survey, number, by=request.user, seen=seen)
-        except ChangeConflict as error:
+        except (ChangeConflict, NameIsTaken) as error:
             refusal = str(error)
             survey = own_survey_or_404(request, pk)
         else:

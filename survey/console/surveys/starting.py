@@ -28,8 +28,8 @@ from survey.instrument.drafts.beginnings import (
     versions_of,
 )
 from survey.instrument.drafts.commands import title_of
-from survey.instrument.drafts.drafting import NameIsTaken, start_draft
-from survey.instrument.drafts.store import load_book
+from survey.instrument.drafts.drafting import start_draft
+from survey.instrument.drafts.store import NameIsTaken, load_book
 from survey.instrument.drafts.workbook import DraftBook
 from survey.instrument.templates.catalog import Template, sheets_of, templates
 from survey.instrument.xlsform.languages import Language, own_name
@@ -298,6 +298,9 @@ def _start(
 
 
 def address_of_editor(survey: Survey, key: str = "") -> str:
+    """Return where a row is edited; of a correction, only texts are."""
+    if survey.corrects_id is not None:
+        return reverse("survey_edit_texts", args=[survey.pk])
     address = reverse("survey_edit", args=[survey.pk])
     return f"{address}?at={key}" if key else address
 

@@ -180,7 +180,7 @@ def survey_edit_texts_upload_save(request: StaffRequest, pk: int) -> HttpRespons
     texts = [(FileText(*row[:-1]), row[-1]) for row in content["texts"]]
     try:
         count = apply_texts(survey=survey, texts=texts, by=request.user)
-    except (ChangeConflict, LimitReached) as error:
+    except (CommandRefused, ChangeConflict, LimitReached) as error:
         messages.error(request, str(error))
         return redirect("survey_edit_texts_upload", pk)
     words = ngettext(
@@ -200,7 +200,7 @@ def survey_edit_texts_undo(request: StaffRequest, pk: int) -> HttpResponse:
     survey = own_draft_or_404(request, pk)
     try:
         change = undo(survey, by=request.user)
-    except ChangeConflict as error:
+    except (CommandRefused, ChangeConflict) as error:
         messages.error(request, str(error))
     else:
         if change is not None:

@@ -27,6 +27,7 @@ from survey.instrument.drafts.reading import (
     read_stored_rows,
 )
 from survey.instrument.drafts.store import (
+    NameIsTaken,
     create_sheets,
     load_book,
     lock_draft,
@@ -35,10 +36,6 @@ from survey.instrument.drafts.workbook import DraftBook
 from survey.instrument.xlsform.draft import Draft
 from survey.instrument.xlsform.importing import create_rows
 from survey.models import PublishedSurvey, Survey, SurveyMeasures
-
-
-class NameIsTaken(ValueError):
-    """The owner has a survey of this name and version; the message says so."""
 
 
 @transaction.atomic
@@ -75,10 +72,7 @@ def start_draft(
                 last_change=1,
             )
     except IntegrityError:
-        raise NameIsTaken(
-            _("There is a survey %(name)s, version %(version)s, already.")
-            % {"name": name, "version": version}
-        ) from None
+        raise NameIsTaken(name, version) from None
     create_sheets(survey, book)
     # The pages that read items and pages of a draft see them at once.
     refresh_rows(survey, must_work=False)

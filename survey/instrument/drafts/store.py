@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from datetime import timedelta
 from typing import TypeVar
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -24,6 +24,7 @@ from survey.instrument.definitions.publishing import (
     NotPublishable,
     compile_definition,
 )
+from survey.instrument.drafts.commands import CommandRefused
 from survey.instrument.drafts.differences import longest_rising, make_equal
 from survey.instrument.drafts.exporting import book_of_definition, measures_sheet
 from survey.instrument.drafts.workbook import (
@@ -44,6 +45,7 @@ from survey.instrument.xlsform.columns import (
     read_columns,
 )
 from survey.instrument.xlsform.problems import Findings
+from survey.instrument.xlsform.reading import LONGEST_SETTING
 from survey.instrument.xlsform.workbook import (
     MAX_TEXT,
     SHEETS,
@@ -75,6 +77,16 @@ class AlreadyDone(Exception):
 
 class DraftIsPublished(ChangeConflict):
     """A published survey never changes."""
+
+
+class NameIsTaken(CommandRefused):
+    """The owner has a survey of this name and version; the message says so."""
+
+    def __init__(self, name: str, version: str) -> None:
+        super().__init__(
+            _("There is a survey %(name)s, version %(version)s, already.")
+            % {"name": name, "version": version}
+        )
 
 
 # Read --------------------------------------------------------------------------------
@@ -184,7 +196,7 @@ def change_draft(
 
     A command that changes nothing leaves no trace. `about["token"]` names a request
     that its sender may repeat. Raises ChangeConflict, DraftIsPublished, LimitReached,
-    QuestionIsLocked, and AlreadyDone.
+    NameIsTaken, QuestionIsLocked, and AlreadyDone.
     """
     survey = lock_draft(survey)
     refuse_twice(survey, (about or {}).get("token", ""))
@@ -203,6 +215,7 @@ def change_draft(
                 if not book.sheets[name].columns:
                     del book.sheets[name]
             create_sheets(survey, book)
+            _follow_rows(survey, book)
         _record(survey, book.operations, action=action, by=by, about=about or {})
     return result
 
@@ -280,9 +293,30 @@ def _store(survey: Survey, book: DraftBook, stored: dict[str, StoredSheet]) -> N
             row.save()
         if name in touched:
             _store_rows(row, sheet, rows)
+    _follow_rows(survey, book)
+
+
+def _follow_rows(survey: Survey, book: DraftBook) -> None:
+    """Store what the survey and the question bank know of the changed rows."""
+    if any(operation["sheet"] == "settings" for operation in book.operations):
+        _store_version(survey, book.sheet("settings"))
     survey_sheet = book.sheets.get("survey")
     if survey_sheet and survey_sheet.column_or_none(MARK) is not None:
         record_uses(survey, marks_in(book).values())
+
+
+def _store_version(survey: Survey, settings: Sheet) -> None:
+    """Let the survey have the version that its settings name, if it may be one."""
+    first = next((row for row in settings.rows if row.cells), Row(""))
+    version = settings.value(first, "version") or "1"
+    if version == survey.version or len(version) > LONGEST_SETTING or "\n" in version:
+        return
+    survey.version = version
+    try:
+        with transaction.atomic():
+            survey.save(update_fields=["version"])
+    except IntegrityError:
+        raise NameIsTaken(survey.name, version) from None
 
 
 def _store_rows(row: DraftSheet, sheet: Sheet, stored: dict[str, DraftRow]) -> None:

@@ -12,7 +12,9 @@ from accounts.models import Membership, User
 from accounts.tests.logging_in import log_in
 from survey.console.surveys.editor.fields import Address, Fields
 from survey.instrument.definitions.publishing import publish_survey
+from survey.instrument.definitions.schema import load_definition
 from survey.instrument.drafts.commands import CommandRefused
+from survey.instrument.drafts.drafting import publish_draft
 from survey.instrument.drafts.reading import read_rows_of
 from survey.instrument.drafts.store import load_book
 from survey.models import DraftChange, Survey
@@ -272,6 +274,24 @@ def test_statements_of_a_grid_are_pasted(editor):
     assert labels == ["Which pet?", "I am safe.", "I am heard.", "Second?"]
 
 
+def test_pasted_statements_are_inserted_at_once(editor, draft):
+    """The draft is locked meanwhile."""
+    first = editor.key("first")
+    lines = [f"I am safe in room {n}." for n in range(200)]
+    reply = editor.post(act=f"rows-paste:{first}", text="\n".join([*lines, "More"]))
+    assert reply.status_code == 422 and "at most 200" in reply.json()["error"]
+    assert not DraftChange.objects.exists()
+    editor.act(f"rows-paste:{first}", text="\n".join(lines))
+    sorts = [row["op"] for row in DraftChange.objects.get().operations]
+    assert sorts.count("insert") == 1 and len(sorts) < 5
+    names = editor.names()
+    assert len(names) == len(set(names)) == len(NAMES) + 199
+    draft.refresh_from_db()
+    assert not read_rows_of(draft).problems
+    editor.act("undo")
+    assert editor.names() == NAMES
+
+
 def test_a_rule_is_chosen_in_words(editor):
     key = editor.key("first")
     form = {
@@ -296,6 +316,28 @@ def test_a_rule_is_chosen_in_words(editor):
     assert editor.read("first", "relevant") == "${pet} = 'dog'"
 
 
+def test_a_rule_is_stored_at_the_question_that_its_form_names(editor):
+    first, why = editor.key("first"), editor.key("why")
+    form = {
+        "rule-relevant-key": first,
+        "rule-relevant-seen": "",
+        "rule-relevant-code": "",
+        "rule-relevant-group0-join": "all",
+        "rule-relevant-1-group": "0",
+        "rule-relevant-1-item": "pet",
+        "rule-relevant-1-operator": "is",
+        "rule-relevant-1-value": "dog",
+    }
+    body = editor.post(at=why, **form).json()
+    assert editor.read("first", "relevant") == "${pet} = 'dog'"
+    assert editor.read("why", "relevant") == "${pet} = 'cat'"
+    assert body["at"] == why and not body["hasUnsavedRule"]
+    # Without it, the rule is that of the selected question.
+    del form["rule-relevant-key"]
+    editor.post(at=editor.key("second"), **form)
+    assert editor.read("second", "relevant") == "${pet} = 'dog'"
+
+
 def test_a_rule_as_code_stays_as_it_is(editor):
     key = editor.key("why")
     code = "string-length( ${pet} )  > 2"
@@ -308,12 +350,47 @@ def test_a_rule_as_code_stays_as_it_is(editor):
 
 def test_the_survey_has_a_title_and_languages(editor, draft):
     editor.type("settings:-:title:en", "All about pets", seen="About pets")
-    body = editor.act("language:", token="Arabic")
+    body = editor.act("language:", new_language="Arabic")
     assert body["title"] == "All about pets"
     assert body["message"].endswith(" is added.") and "Arabic" not in body["settings"]
-    assert editor.act("language:", token="french")["message"] == "Français is added."
+    added = editor.act("language:", new_language="french")
+    assert added["message"] == "Français is added."
     canvas = reverse("survey_edit_canvas", args=[draft.pk])
     assert 'dir="rtl"' in editor.client.get(f"{canvas}?language=ar").content.decode()
+
+
+def test_a_version_is_changed_and_published(editor, draft, staff):
+    version = "settings:-:version:"
+    assert editor.type(version, "2", seen="1").status_code == 200
+    draft.refresh_from_db()
+    assert draft.version == "2"
+    published = publish_draft(survey=draft)
+    assert load_definition(published.definition)["version"] == "2"
+
+
+def test_a_version_that_is_taken_is_refused(editor, draft, staff):
+    version, second = "settings:-:version:", draft_of(rows=ROWS, version="2")
+    reply = editor.type(version, "2", seen="1")
+    assert reply.status_code == 422
+    assert reply.json()["error"] == "There is a survey pets, version 2, already."
+    assert not draft.changes.exists()
+    # Nor is it by going back to it.
+    editor.type(version, "3", seen="1")
+    second.version = "1"
+    second.save()
+    assert editor.post(act="undo").status_code == 422
+    restore = reverse("survey_edit_restore", args=[draft.pk, 0])
+    refused = editor.client.post(restore, {"seen": 1})
+    assert refused.status_code == 409
+    assert "version 1, already" in refused.content.decode()
+    draft.refresh_from_db()
+    assert draft.version == "3"
+
+
+def test_what_is_no_version_stays_a_problem(editor, draft):
+    assert editor.type("settings:-:version:", "x" * 65, seen="1").status_code == 200
+    draft.refresh_from_db()
+    assert draft.version == "1" and read_rows_of(draft).problems
 
 
 def test_a_question_that_is_gone_is_said_so(editor, colleague):
@@ -380,7 +457,13 @@ def test_a_request_that_is_sent_again_is_done_once(editor, draft):
 
 
 def test_unknown_addresses_are_refused():
-    for text in ("survey:k1:media:", "measures:k1:name:", "survey:k1:label", "x"):
+    for text in (
+        "survey:k1:media:",
+        "measures:k1:name:",
+        "settings:-:name:",
+        "survey:k1:label",
+        "x",
+    ):
         with pytest.raises(CommandRefused):
             Address.parse(text)
 

@@ -15,6 +15,7 @@ from survey.instrument.definitions.publishing import NotPublishable, publish_sur
 from survey.instrument.drafts.corrections import start_correction
 from survey.instrument.drafts.drafting import refresh_rows
 from survey.models import PublishedSurvey, Survey
+from survey.tests.console.test_survey_editor import Editor
 from survey.tests.console.test_survey_measures import draft_with
 from survey.tests.console.test_surveys import CHOICES, ROWS, draft_of, offered
 from survey.tests.definitions.test_corrections import with_measures
@@ -128,13 +129,13 @@ def test_a_correction_is_published_as_its_page_showed_it(
     correction = f"/console/surveys/{draft.pk}/correction/"
     page = client.get(correction).content.decode()
     [shown] = re.findall(r'name="seen" value="(\d+)"', page)
-    other = colleague()
-    other.post(*form_of(other, draft, "pet", "Which beast?"))
+    pat = colleague()
+    pat.post(*form_of(pat, draft, "pet", "Which beast?"))
     refused = client.post(correction, {"seen": shown} if says_what_it_showed else {})
     text = refused.content.decode()
     assert refused.status_code == 409 and "changed meanwhile" in text
     assert "Which beast?" in text and not PublishedSurvey.objects.filter(survey=draft)
-    # The page has shown the other text by now.
+    # The page has shown the second text by now.
     [shown] = re.findall(r'name="seen" value="(\d+)"', text)
     client.post(correction, {"seen": shown})
     assert "Which beast?" in draft.published.get().definition
@@ -146,6 +147,30 @@ def test_without_what_was_shown_a_correction_is_published_unseen(client, running
     refresh_rows(draft)
     publish_correction(survey=draft, corrects=running[0], seen=None, by="test")
     assert "Which beast?" in draft.published.get().definition
+
+
+def test_nothing_but_texts_of_a_correction_is_changed(client, running, staff):
+    draft = begin(client, running[0].survey)
+    texts = f"/console/surveys/{draft.pk}/edit/texts/"
+    editor = Editor(draft, staff.state)
+    names = editor.names()
+    reply = editor.post(act=f"delete:{editor.key('pet')}")
+    assert reply.status_code == 409 and "only change the texts" in reply.json()["error"]
+    change = f"/console/surveys/{draft.pk}/edit/change/"
+    assert client.post(change, {"act": "add:text"})["Location"] == texts
+    assert editor.names() == names and not draft.changes.exists()
+    page = client.get(f"/console/surveys/{draft.pk}/edit/", follow=True)
+    assert page.redirect_chain == [(texts, 302)]
+    assert "You can only change the texts" in page.content.decode()
+    check = client.get(f"/console/surveys/{draft.pk}/check/").content.decode()
+    assert f'href="{texts}"' in check and "/edit/?" not in check
+    # What is restored were texts.
+    client.post(*form_of(client, draft, "pet", "Which animal?"))
+    address = f"/console/surveys/{draft.pk}/edit/history/0/"
+    draft.refresh_from_db()
+    restored = client.post(address, {"seen": draft.last_change})
+    assert restored.status_code == 302
+    assert label_of(draft, "pet") == "Which pet?"
 
 
 def test_a_second_click_goes_on_with_the_same_draft(client, running):

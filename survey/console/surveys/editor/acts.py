@@ -46,11 +46,15 @@ from survey.instrument.drafts.commands import (
     groups_around,
     keys_of,
     kind_of,
+    kind_with_list,
+    names_in,
     rename_from_text,
     set_kind,
     span_of,
+    text_column,
     wrap_page,
 )
+from survey.instrument.drafts.names import free_name, name_from_text
 from survey.instrument.drafts.option_rows import (
     add_options,
     move_option,
@@ -68,6 +72,8 @@ from survey.models import DraftChange, Survey
 # The changes that are searched for the author of another text.
 SEARCHED_CHANGES = 200
 LONGEST_TOKEN = 64
+# The survey is locked while they are stored.
+MOST_STATEMENTS = 200
 FIELD, SEEN = "f:", "seen:"
 
 
@@ -183,8 +189,9 @@ def save_fields(survey: Survey, data: QueryDict, *, by: User) -> None:
 
 def save_rules(survey: Survey, data: QueryDict, outcome: Outcome, *, by: User) -> None:
     """Store the rules whose forms are complete."""
-    key = outcome.at
     for rule in posted_rules(data):
+        # Another row may be selected since the form was filled in.
+        key = data.get(f"rule-{rule}-key") or outcome.at
         survey.refresh_from_db(fields=["last_change"])
         reading = read_rows_of(survey)
         address = address_of(key, rule)
@@ -199,7 +206,8 @@ def save_rules(survey: Survey, data: QueryDict, outcome: Outcome, *, by: User) -
         )
         if form is None:
             continue
-        outcome.rules[rule] = form
+        if key == outcome.at:
+            outcome.rules[rule] = form
         outcome.has_unsaved_rule |= form.is_unfinished
         if not form.is_complete or form.expression == form.seen:
             continue
@@ -535,19 +543,36 @@ def _rows_paste(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) ->
     """Write pasted lines into a statement and new ones below it."""
     lines = [" ".join(line.split()) for line in data.get("text", "").splitlines()]
     lines = [line for line in lines if line]
-    language = data.get("language", "") or Fields(book).languages[0].code
-    for number, line in enumerate(lines):
-        if number:
-            _row_add(book, key, data, outcome)
-            key = outcome.focus.split(":")[1]
-        address = Address("survey", key, "label", language)
-        Fields(book).write(address, line)
-        name_after_text(book, address)
+    if len(lines) > MOST_STATEMENTS:
+        raise CommandRefused(
+            _("Paste at most %(most)s statements at a time.")
+            % {"most": MOST_STATEMENTS}
+        )
+    if not lines:
+        return
+    fields, sheet = Fields(book), book.sheet("survey")
+    language = data.get("language", "") or fields.languages[0].code
+    address = Address("survey", key, "label", language)
+    fields.write(address, lines[0])
+    name_after_text(book, address)
+    type_ = parse_type(value_of(book, sheet.row(key), "type"))
+    name = value_of(book, sheet.row(key), "name")
+    kind = kind_with_list(book, type_.kind, type_.option_set, name)
+    typed, named = sheet.column("type"), sheet.column("name")
+    labelled = text_column(book, sheet, "label", fields.language(language))
+    taken = names_in(book)
+    rows = []
+    for line in lines[1:]:
+        name = free_name(name_from_text(line) or "question", taken)
+        taken.add(name)
+        rows.append({typed: kind, named: name, labelled: line})
+    if rows:
+        key = book.insert(sheet, key, rows)[-1]
     outcome.focus = f"survey:{key}:label"
 
 
 def _language(book: DraftBook, token: str, data: QueryDict, outcome: Outcome) -> None:
-    token = token or data.get("token", "")
+    token = token or data.get("new_language", "")
     known = language_of(token)
     # Under its own name, as respondents look for it, unless another one is given.
     if known and "(" not in token and (native := language_of(known.code)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext, pgettext_lazy
@@ -22,7 +23,7 @@ from survey.console.surveys.editor.rules import FIELDS, EditorRuleForm, rule_for
 from survey.instrument.bank.content import is_locked_field
 from survey.instrument.bank.locks import locked_rows
 from survey.instrument.definitions.schema import SELECTS
-from survey.instrument.drafts.commands import groups_around, questions_using
+from survey.instrument.drafts.commands import kind_of, questions_using
 from survey.instrument.drafts.option_rows import options_of
 from survey.instrument.drafts.reading import DraftReading
 from survey.instrument.drafts.workbook import Row
@@ -425,22 +426,30 @@ class PanelBuilder:
 
     def users_of(self, option_set: str, row: Row) -> int:
         """Count the questions that share a list, without those of the same grid."""
-        parent = self.parent_of(row.key)
+        grid = self.grids.get(row.key)
         outside = [
             user
             for user in questions_using(self.book, option_set)
-            if user.key != row.key
-            and (not parent or self.parent_of(user.key) != parent)
+            if user.key != row.key and (not grid or self.grids.get(user.key) != grid)
         ]
         return len(outside) + 1 if outside else 0
 
-    def parent_of(self, key: str) -> str:
-        """Return the key of the grid around a question."""
-        around = groups_around(self.sheet, key)
-        page, entry = self.outline.by_key.get(
-            around[-1].key if around else "", (None, None)
-        )
-        return entry.key if page and entry and entry.sort == GRID else ""
+    @cached_property
+    def grids(self) -> dict[str, str]:
+        """Return the grid around each question that is in one, by their keys."""
+        grids = {}
+        around: list[str] = []
+        for row in self.sheet.rows:
+            kind = kind_of(self.sheet, row)
+            if kind == "begin":
+                around.append(row.key)
+            elif kind == "end":
+                del around[-1:]
+            elif around:
+                _page, entry = self.outline.by_key.get(around[-1], (None, None))
+                if entry and entry.sort == GRID:
+                    grids[row.key] = around[-1]
+        return grids
 
     def lists(self, type_: object) -> Choices:
         choices = self.book.sheet("choices")
