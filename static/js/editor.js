@@ -87,6 +87,7 @@ class Editor {
     document.addEventListener("submit", (event) => this.onSubmit(event), { capture: true });
     document.addEventListener("click", (event) => this.onClick(event));
     document.addEventListener("keydown", (event) => this.onKey(event));
+    document.addEventListener("htmx:beforeSwap", (event) => this.onFragment(event));
     document.addEventListener("visibilitychange", () => {
       if (document.visibilityState === "hidden") this.flush();
     });
@@ -330,6 +331,19 @@ class Editor {
     } else if (kind === "denied") {
       this.settings.inert = false;
       showNotice(element("p", {}, word("denied")));
+    }
+  }
+
+  // Comments and the names of other authors. A login page in their place, or an error,
+  // is not shown there: what was typed stays.
+  onFragment({ detail }) {
+    const { xhr, pathInfo } = detail;
+    const asked = new URL(pathInfo.requestPath, location.href).pathname;
+    if (new URL(xhr.responseURL).pathname !== asked) {
+      detail.shouldSwap = false;
+      this.onTrouble("login");
+    } else if (xhr.status === 403 || xhr.status === 404) {
+      this.onTrouble("denied");
     }
   }
 

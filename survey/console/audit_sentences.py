@@ -122,6 +122,7 @@ SURVEYS = {
     "upload survey": gettext_noop("{who} uploaded the survey {subject}"),
     "publish survey": gettext_noop("{who} published the survey {subject}"),
     "publish correction": gettext_noop("{who} published corrected texts of {subject}"),
+    "make test link": gettext_noop("{who} made a test link of the survey {subject}"),
     "download survey": gettext_noop("{who} downloaded the survey {subject}"),
     "delete survey": gettext_noop("{who} deleted the survey {subject}"),
     "retire survey": gettext_noop("{who} retired the survey {subject}"),

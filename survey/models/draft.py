@@ -66,7 +66,8 @@ class DraftChange(Table):
     """One step in the history of a draft, with all that is needed to undo it.
 
     `operations` are described in `survey.instrument.drafts.workbook`; `about` names
-    what was changed, for people: {"name": "q1", "text": "I feel safe here."}.
+    what was changed, for people: {"name": "q1", "text": "I feel safe here."}; its
+    "token" is that of the request, which is done once.
     """
 
     survey = models.ForeignKey(Survey, on_delete=models.CASCADE, related_name="changes")
@@ -86,6 +87,8 @@ class DraftChange(Table):
         "self", on_delete=models.CASCADE, null=True, related_name="+"
     )
     is_undone = models.BooleanField(default=False)
+    # By an undo that met what somebody else has changed.
+    is_passed_over = models.BooleanField(default=False, db_default=False)
     # Until the same person changes something else.
     is_redoable = models.BooleanField(default=False)
 

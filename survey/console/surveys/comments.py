@@ -151,7 +151,7 @@ def _add(request: StaffRequest, pk: int, key: str) -> HttpResponse:
     if form.is_valid():
         messages.success(request, _("The comment was added."))
     else:
-        messages.error(request, form.errors["text"][0])
+        messages.error(request, str(form.errors["text"][0]))
     return redirect("survey_edit_comments", pk)
 
 

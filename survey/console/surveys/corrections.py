@@ -161,7 +161,11 @@ def _publish_and_use(
 ) -> HttpResponse:
     """Use the correction in all chosen administrations, or in none."""
     published = publish_correction(
-        survey=survey, corrects=corrects, by=request.user, request=request
+        survey=survey,
+        corrects=corrects,
+        seen=request.POST.get("seen", ""),
+        by=request.user,
+        request=request,
     )
     for administration in chosen:
         use_correction(

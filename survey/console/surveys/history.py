@@ -17,7 +17,6 @@ from accounts.access import needs
 from accounts.console.listing import Listing
 from accounts.http import StaffRequest
 from accounts.permissions import Capability
-from survey.console.surveys.starting import address_of_editor
 from survey.console.surveys.views import own_survey_or_404, survey_or_404
 from survey.instrument.definitions.comparison import Comparison, compare
 from survey.instrument.definitions.measures import measures_of
@@ -25,8 +24,8 @@ from survey.instrument.definitions.ownership import surveys_for
 from survey.instrument.definitions.schema import Measures, SurveyDefinition
 from survey.instrument.drafts.drafting import definition_to_show
 from survey.instrument.drafts.history import marked, sentences_of
-from survey.instrument.drafts.reading import definition_of, read_book
-from survey.instrument.drafts.store import book_at, load_book, restore
+from survey.instrument.drafts.reading import definition_of, read_book, read_rows_of
+from survey.instrument.drafts.store import NameIsTaken, book_at, load_book, restore
 from survey.instrument.drafts.workbook import ChangeConflict, DraftBook
 from survey.models import DraftChange, Survey
 
@@ -73,14 +72,16 @@ def survey_edit_restore(request: StaffRequest, pk: int, number: int) -> HttpResp
     refusal = ""
     if request.method == "POST":
         try:
-            restore(survey, number, by=request.user)
-        except ChangeConflict as error:
+            seen = request.POST.get("seen", "")
+            restore(survey, number, by=request.user, seen=seen)
+        except (ChangeConflict, NameIsTaken) as error:
             refusal = str(error)
+            survey = own_survey_or_404(request, pk)
         else:
             messages.success(
                 request, _("The earlier version is restored. You can undo this.")
             )
-            return redirect(address_of_editor(survey))
+            return redirect("survey_edit_history", survey.pk)
     comparison = _compare_books(
         survey, load_book(survey), _book_at_or_404(survey, number)
     )
@@ -158,7 +159,7 @@ def survey_compare(request: StaffRequest, pk: int) -> HttpResponse:
 
 def _measures_to_show(survey: Survey) -> Measures | None:
     if survey.published_at is None and survey.last_change:
-        draft = read_book(load_book(survey), name=survey.name).draft
+        draft = read_rows_of(survey).draft
         return draft.measures if draft else None
     return measures_of(survey)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from django.contrib import messages
 from django.core.exceptions import ValidationError
@@ -31,6 +32,7 @@ from survey.instrument.definitions.schema import (
     Measures,
     Texts,
 )
+from survey.instrument.drafts.drafting import is_stale
 from survey.instrument.drafts.measures import (
     current_measures,
     digest_of,
@@ -38,6 +40,7 @@ from survey.instrument.drafts.measures import (
     save_essential,
     save_measure,
 )
+from survey.instrument.drafts.reading import read_rows_of
 from survey.instrument.drafts.workbook import ChangeConflict
 from survey.instrument.xlsform.measures import NEGATIVE, POSITIVE
 from survey.instrument.xlsform.names import LONGEST_NAME, normalised
@@ -48,6 +51,31 @@ DIRECTIONS = (
     (POSITIVE, gettext_lazy("A high score is favorable.")),
     (NEGATIVE, gettext_lazy("A high score is unfavorable.")),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A question that a measure may have."""
+
+    name: str
+    label: Texts
+    option_set: str
+
+
+def candidates_of(survey: Survey) -> list[Candidate]:
+    """Return the single choice questions of a draft, as its rows are now."""
+    if is_stale(survey):
+        draft = read_rows_of(survey).draft
+        return [
+            Candidate(item.name, item.label, item.option_set)
+            for item in (draft.items() if draft else ())
+            if item.kind == Item.Kind.SELECT_ONE
+        ]
+    items = survey.items.filter(kind=Item.Kind.SELECT_ONE).select_related("option_set")
+    return [
+        Candidate(item.name, item.label, item.option_set.name)
+        for item in items.order_by("position")
+    ]
 
 
 class EssentialForm(forms.Form):
@@ -168,18 +196,16 @@ class MeasureForm(EssentialForm):
             if measure is not entry
             for item in measure["items"]
         }
+        candidates = candidates_of(survey)
+        known = {candidate.name for candidate in candidates}
+        # A question that is gone, or has another type now, is not dropped unseen.
+        candidates += [Candidate(name, {}, "") for name in names if name not in known]
         self.candidates = [
-            (item, item.label.get(code) or item.name, taken.get(item.name, ""))
-            for item in survey.items.filter(kind=Item.Kind.SELECT_ONE)
-            .select_related("option_set")
-            .order_by("position")
+            (row, row.label.get(code) or row.name, taken.get(row.name, ""))
+            for row in candidates
         ]
         # Kept in their order; new ones follow in that of the survey.
-        self.order = names + [
-            item.name
-            for item, _label, _taken in self.candidates
-            if item.name not in names
-        ]
+        self.order = names + [row.name for row in candidates if row.name not in names]
         for name, words in (("items", _("Questions")), ("reversed", _("Reversed"))):
             self.fields[name] = forms.MultipleChoiceField(
                 label=words,
@@ -191,12 +217,12 @@ class MeasureForm(EssentialForm):
     def plain_fields(self) -> list[forms.BoundField]:
         return [field for field in self if field.name not in ("items", "reversed")]
 
-    def rows(self) -> list[tuple[Item, str, str, bool, bool]]:
+    def rows(self) -> list[tuple[Candidate, str, str, bool, bool]]:
         """Return each question, its label, its other measure, and what is marked."""
         chosen, turned = self["items"].value() or (), self["reversed"].value() or ()
         return [
-            (item, label, taken, item.name in chosen, item.name in turned)
-            for item, label, taken in self.candidates
+            (row, label, taken, row.name in chosen, row.name in turned)
+            for row, label, taken in self.candidates
         ]
 
     def clean(self) -> None:
@@ -293,9 +319,12 @@ def survey_measure(request: StaffRequest, pk: int, n: int) -> HttpResponse:
 
 def _draft_or_404(request: StaffRequest, pk: int) -> tuple[Survey, Measures]:
     survey = own_survey_or_404(request, pk)
-    refreshed(survey)
+    problems = refreshed(survey)
     if not may_change_measures(survey):
         raise Http404
+    if problems and (draft := read_rows_of(survey).draft):
+        # A label in an added language is shown, and so stays.
+        survey.languages = draft.languages
     return survey, current_measures(survey)
 
 

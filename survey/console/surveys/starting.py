@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from django.contrib import messages
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 from django.utils.text import capfirst
 from django.utils.translation import get_language, gettext_lazy, ngettext
 from django.utils.translation import gettext as _
@@ -29,8 +28,8 @@ from survey.instrument.drafts.beginnings import (
     versions_of,
 )
 from survey.instrument.drafts.commands import title_of
-from survey.instrument.drafts.drafting import NameIsTaken, start_draft
-from survey.instrument.drafts.store import load_book
+from survey.instrument.drafts.drafting import start_draft
+from survey.instrument.drafts.store import NameIsTaken, load_book
 from survey.instrument.drafts.workbook import DraftBook
 from survey.instrument.templates.catalog import Template, sheets_of, templates
 from survey.instrument.xlsform.languages import Language, own_name
@@ -295,17 +294,14 @@ def _start(
     except NameIsTaken as error:
         form.add_error("version" if "version" in form.fields else None, str(error))
         return None
-    messages.success(
-        request, _("Draft %(title)s is saved.") % {"title": survey.full_title}
-    )
     return redirect(address_of_editor(survey))
 
 
 def address_of_editor(survey: Survey, key: str = "") -> str:
-    try:
-        address = reverse("survey_edit", args=[survey.pk])
-    except NoReverseMatch:
-        return reverse("survey_detail", args=[survey.pk])
+    """Return where a row is edited; of a correction, only texts are."""
+    if survey.corrects_id is not None:
+        return reverse("survey_edit_texts", args=[survey.pk])
+    address = reverse("survey_edit", args=[survey.pk])
     return f"{address}?at={key}" if key else address
 
 

@@ -86,9 +86,9 @@ def survey_edit_texts_file(request: StaffRequest, pk: int) -> HttpResponse:
     """Download all texts for a translator, in one language or in all."""
     survey = own_draft_or_404(request, pk)
     reading = read_rows_of(survey)
-    _first, *others = languages_of(reading.book)
+    _first, *translations = languages_of(reading.book)
     kind, asked = request.GET.get("kind", "csv"), request.GET.get("language", ALL)
-    languages = [row for row in others if asked in (ALL, row.code)]
+    languages = [row for row in translations if asked in (ALL, row.code)]
     if kind not in KINDS or not languages:
         raise Http404
     _name, content_type, ending = KINDS[kind]
@@ -119,7 +119,7 @@ def survey_edit_texts_upload(request: StaffRequest, pk: int) -> HttpResponse:
     """Download texts, or check an uploaded file; nothing is stored."""
     survey = own_draft_or_404(request, pk)
     reading = read_rows_of(survey)
-    first, *others = languages_of(reading.book)
+    first, *translations = languages_of(reading.book)
     form = TextFileForm(request.POST or None, request.FILES or None)
     if request.method == "POST" and form.is_valid():
         content = form.cleaned_data["file"].read()
@@ -135,7 +135,7 @@ def survey_edit_texts_upload(request: StaffRequest, pk: int) -> HttpResponse:
         {
             "survey": survey,
             "form": form,
-            "languages": others,
+            "languages": translations,
             "kinds": [(kind, name) for kind, (name, _type, _end) in KINDS.items()],
         },
     )
@@ -180,7 +180,7 @@ def survey_edit_texts_upload_save(request: StaffRequest, pk: int) -> HttpRespons
     texts = [(FileText(*row[:-1]), row[-1]) for row in content["texts"]]
     try:
         count = apply_texts(survey=survey, texts=texts, by=request.user)
-    except (ChangeConflict, LimitReached) as error:
+    except (CommandRefused, ChangeConflict, LimitReached) as error:
         messages.error(request, str(error))
         return redirect("survey_edit_texts_upload", pk)
     words = ngettext(
@@ -200,7 +200,7 @@ def survey_edit_texts_undo(request: StaffRequest, pk: int) -> HttpResponse:
     survey = own_draft_or_404(request, pk)
     try:
         change = undo(survey, by=request.user)
-    except ChangeConflict as error:
+    except (CommandRefused, ChangeConflict) as error:
         messages.error(request, str(error))
     else:
         if change is not None:
@@ -240,8 +240,8 @@ def survey_edit_texts_remove(
     """Ask before a language is removed with all its texts, then remove it."""
     survey = own_draft_or_404(request, pk)
     reading = read_rows_of(survey)
-    _first, *others = languages_of(reading.book)
-    doomed = next((row for row in others if row.code == language), None)
+    _first, *translations = languages_of(reading.book)
+    doomed = next((row for row in translations if row.code == language), None)
     if doomed is None:
         raise Http404
     if request.method == "POST":

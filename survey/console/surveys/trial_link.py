@@ -19,9 +19,11 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from accounts import audit
 from accounts.access import anyone, needs
 from accounts.http import StaffRequest
-from accounts.permissions import Capability
+from accounts.models import User
+from accounts.permissions import Capability, Permissions
 from survey.console.surveys.preview import (
     Preview,
     language_of,
@@ -32,6 +34,7 @@ from survey.console.surveys.preview import (
 )
 from survey.console.surveys.views import survey_or_404
 from survey.fieldwork.administrations.queries import administration_or_404
+from survey.instrument.definitions.ownership import surveys_for
 from survey.instrument.definitions.publishing import NotPublishable
 from survey.models import PublishedSurvey, Survey
 from survey.taking.published import Published, published_survey
@@ -41,8 +44,6 @@ VALID_FOR_HOURS = 2
 # Colleagues read a draft when they have time.
 DRAFT_VALID_FOR_DAYS = 7
 HOUR, DAY = 60 * 60, 24 * 60 * 60
-# Before the survey's id, in a link that is of no administration.
-OF_SURVEY = "survey "
 
 
 @needs(Capability.SEE_RATES)
@@ -80,10 +81,11 @@ def administration_test_link(request: StaffRequest, pk: int) -> HttpResponseBase
 def survey_test_link(request: StaffRequest, pk: int) -> HttpResponse:
     """Show the link with which colleagues try a survey, also a draft, on a phone.
 
-    It opens the draft as it is then, until it is deleted.
+    It opens the draft as it is then, as long as the user who made it may see it.
     """
     survey = survey_or_404(request, pk)
-    token = signing.dumps(f"{OF_SURVEY}{survey.pk}", salt=SALT)
+    token = signing.dumps([survey.pk, request.user.pk], salt=SALT)
+    audit.record_owned("make test link", survey, request.user, request)
     link = request.build_absolute_uri(reverse("trial_take", args=[token]))
     return render(
         request,
@@ -128,9 +130,10 @@ def _preview(request: HttpRequest, token: str) -> Preview | None:
     """Return None for a link that was changed or is too old."""
     try:
         subject = signing.loads(token, salt=SALT, max_age=DRAFT_VALID_FOR_DAYS * DAY)
-        if isinstance(subject, str):
-            pk = int(subject.removeprefix(OF_SURVEY))
-            published = published_or_draft(Survey.objects.defer("source").get(pk=pk))
+        if isinstance(subject, list):
+            pk, maker = subject
+            permissions = Permissions(User.objects.get(pk=maker))
+            published = published_or_draft(surveys_for(permissions).get(pk=pk))
         else:
             signing.loads(token, salt=SALT, max_age=VALID_FOR_HOURS * HOUR)
             published = _published_of(subject)
@@ -139,6 +142,7 @@ def _preview(request: HttpRequest, token: str) -> Preview | None:
         NotPublishable,
         PublishedSurvey.DoesNotExist,
         Survey.DoesNotExist,
+        User.DoesNotExist,
     ):
         return None
     base = reverse("trial_take", args=[token]).removesuffix("take/")

@@ -187,21 +187,22 @@ def differences(book: DraftBook, locked: Mapping[str, Content]) -> list[Differen
     languages, lists = languages_of(book), options_by_list(book)
     texts = TextColumns(survey, languages), TextColumns(choices, languages)
     fields = ("name", "type", *LOCKED_CELLS)
-    numbers = {field: survey.column_or_none(field) for field in fields}
-    valued = choices.column_or_none("name")
+    # No cell has the number -1; 0 is that of `STALE`.
+    numbers = {field: survey.column_or_none(field) or -1 for field in fields}
+    valued = choices.column_or_none("name") or -1
     types: dict[str, tuple[str, list[Row]]] = {}
     different: list[Difference] = []
     for row in survey.rows:
         content = locked.get(row.key)
         if content is None:
             continue
-        cells = {field: row.cells.get(n or 0, "") for field, n in numbers.items()}
+        cells = {field: row.cells.get(n, "") for field, n in numbers.items()}
         if cells["type"] not in types:
             option_set = parse_type(cells["type"]).option_set
             rows = lists.get(option_set, []) if option_set else []
             types[cells["type"]] = type_without_list(cells["type"]), rows
         cells["type"], options = types[cells["type"]]
-        values = [option.cells.get(valued or 0, "") for option in options]
+        values = [option.cells.get(valued, "") for option in options]
         if values != [option["value"] for option in content["options"]]:
             cells["type"], options = "", []
         expected = {"name": content["name"], "type": content["type"]}

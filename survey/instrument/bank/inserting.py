@@ -18,6 +18,7 @@ from survey.instrument.bank.content import (
     texts_of,
 )
 from survey.instrument.bank.locks import locked_rows
+from survey.instrument.definitions.schema import Texts
 from survey.instrument.drafts.commands import (
     CommandRefused,
     copy_option_set,
@@ -30,7 +31,7 @@ from survey.instrument.drafts.commands import (
 from survey.instrument.drafts.measures import SHEET as MEASURES
 from survey.instrument.drafts.measures import set_measure_of
 from survey.instrument.drafts.names import free_name
-from survey.instrument.drafts.workbook import DraftBook, Row, Sheet
+from survey.instrument.drafts.workbook import DraftBook, Sheet
 from survey.instrument.xlsform.languages import Language
 from survey.instrument.xlsform.measures import (
     ESSENTIAL,
@@ -180,35 +181,48 @@ def _texts(
 
 
 def _list_for(book: DraftBook, content: Content) -> str:
-    """Return a list with these options; a new one if the draft has none."""
+    """Return a list with these options; a new one if the draft has none.
+
+    Labels that a list does not have yet are written into it.
+    """
     choices, languages = book.sheet("choices"), languages_of(book)
     codes = {language.code for language in languages}
-    wanted = [
+    codes &= {row["code"] for row in content["languages"]}
+    options = [
         (
             option["value"],
             {code: text for code, text in option["label"].items() if code in codes},
         )
         for option in content["options"]
     ]
-    bank_codes = {row["code"] for row in content["languages"]}
-
-    def as_in_bank(row: Row) -> tuple[str, dict[str, str]]:
-        texts = texts_of(choices, row, "label", languages)
-        return choices.value(row, "name"), {
-            code: text for code, text in texts.items() if code in bank_codes
-        }
-
     for name, rows in options_by_list(book).items():
-        if name and [as_in_bank(row) for row in rows] == wanted:
+        values = [choices.value(row, "name") for row in rows]
+        if not name or values != [value for value, _labels in options]:
+            continue
+        here = [texts_of(choices, row, "label", languages) for row in rows]
+        pairs = [*zip(here, [labels for _value, labels in options], strict=True)]
+        if all(_fits(texts, labels, languages, codes) for texts, labels in pairs):
+            for row, (_texts_here, labels) in zip(rows, pairs, strict=True):
+                book.set_cells(choices, row.key, _texts(book, choices, "label", labels))
             return name
     name = free_name(f"{content['name']}_options", names_in(book))
     listed, valued = choices.column("list"), choices.column("name")
     made = [
         {listed: name, valued: value, **_texts(book, choices, "label", labels)}
-        for value, labels in wanted
+        for value, labels in options
     ]
     book.insert(choices, choices.rows[-1].key if choices.rows else "", made)
     return name
+
+
+def _fits(
+    here: Texts, labels: Texts, languages: list[Language], codes: Collection[str]
+) -> bool:
+    """Return whether an option has no label that differs from the bank's."""
+    first = languages[0].code
+    return here.get(first) == labels.get(first) and all(
+        here.get(code, "") in ("", labels.get(code, "")) for code in codes
+    )
 
 
 def _join_measures(book: DraftBook, measured: Mapping[str, Content]) -> None:

@@ -48,13 +48,15 @@ def publish_correction(
     *,
     survey: Survey,
     corrects: PublishedSurvey,
+    seen: str | None = None,
     by: User | str,
     request: HttpRequest | None = None,
 ) -> PublishedSurvey:
     """Publish a draft with the item ids of the version that it corrects.
 
-    Publishing again returns what is published already. Raises NotACorrection
-    with every difference beyond texts, and NotPublishable.
+    Publishing again returns what is published already. `seen` is the number of
+    the last change whose texts were compared. Raises NotACorrection with every
+    difference beyond texts, and NotPublishable.
     """
     survey = lock_survey(survey)
     if survey.published_at is not None:
@@ -67,7 +69,8 @@ def publish_correction(
         return survey.published.get()
     if survey.district_id != corrects.survey.district_id:
         raise NotACorrection(_("The two versions do not belong to the same owner."), [])
-    if survey.last_change != survey.compiled_change:
+    is_unseen = seen is not None and seen != str(survey.last_change)
+    if is_unseen or survey.last_change != survey.compiled_change:
         raise NotPublishable(_("It was changed meanwhile. Compare it again."))
     earlier = load_definition(corrects.definition)
     definition = corrected_definition(survey, earlier, corrects.digest)

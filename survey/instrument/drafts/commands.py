@@ -378,10 +378,10 @@ def add_language(book: DraftBook, token: str) -> Language:
 
 def remove_language(book: DraftBook, code: str) -> Language:
     """Remove a language with all its texts. Raises CommandRefused for the first one."""
-    first, *others = languages_of(book)
+    first, *translated = languages_of(book)
     if code == first.code:
         raise CommandRefused(_("The first language of a survey can’t be removed."))
-    language = next((row for row in others if row.code == code), None)
+    language = next((row for row in translated if row.code == code), None)
     if language is None:
         raise CommandRefused(_("The survey no longer has this language."))
     for sheet in text_sheets(book):

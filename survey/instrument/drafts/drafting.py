@@ -21,8 +21,13 @@ from survey.instrument.drafts.commands import (
     title_of,
 )
 from survey.instrument.drafts.exporting import workbook_of
-from survey.instrument.drafts.reading import DraftReading, read_rows_of
+from survey.instrument.drafts.reading import (
+    DraftReading,
+    read_rows_of,
+    read_stored_rows,
+)
 from survey.instrument.drafts.store import (
+    NameIsTaken,
     create_sheets,
     load_book,
     lock_draft,
@@ -31,10 +36,6 @@ from survey.instrument.drafts.workbook import DraftBook
 from survey.instrument.xlsform.draft import Draft
 from survey.instrument.xlsform.importing import create_rows
 from survey.models import PublishedSurvey, Survey, SurveyMeasures
-
-
-class NameIsTaken(ValueError):
-    """The owner has a survey of this name and version; the message says so."""
 
 
 @transaction.atomic
@@ -71,10 +72,7 @@ def start_draft(
                 last_change=1,
             )
     except IntegrityError:
-        raise NameIsTaken(
-            _("There is a survey %(name)s, version %(version)s, already.")
-            % {"name": name, "version": version}
-        ) from None
+        raise NameIsTaken(name, version) from None
     create_sheets(survey, book)
     # The pages that read items and pages of a draft see them at once.
     refresh_rows(survey, must_work=False)
@@ -96,7 +94,7 @@ def refresh_rows(survey: Survey, *, must_work: bool = True) -> DraftReading:
     Raises NotPublishable if the rows have problems, unless it need not work.
     """
     survey = lock_draft(survey)
-    reading = read_rows_of(survey)
+    reading = read_stored_rows(survey)
     if reading.problems or reading.draft is None:
         if must_work:
             raise NotPublishable(problems_in_words(reading))
@@ -168,7 +166,7 @@ def problems_in_words(reading: DraftReading) -> str:
 def publish_draft(
     *,
     survey: Survey,
-    seen: str = "",
+    seen: str | None = None,
     by: User | str = "publish_survey",
     request: HttpRequest | None = None,
 ) -> PublishedSurvey:
@@ -179,7 +177,7 @@ def publish_draft(
     """
     survey = Survey.objects.defer("source").select_for_update().get(pk=survey.pk)
     if survey.published_at is None:
-        if seen and seen != str(survey.last_change):
+        if seen is not None and seen != str(survey.last_change):
             raise NotPublishable(
                 _("The draft was changed while this page was open. Check it again.")
             )

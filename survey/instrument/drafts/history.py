@@ -13,7 +13,15 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from survey.instrument.drafts.store import REDO, RESTORE, UNDO
-from survey.instrument.drafts.workbook import DraftBook, Operation, Row, Sheet
+from survey.instrument.drafts.workbook import (
+    HEADER_ROW,
+    STALE,
+    DraftBook,
+    Operation,
+    Row,
+    Sheet,
+    language_of_header,
+)
 from survey.instrument.xlsform.types import parse_type
 from survey.models import DraftChange
 
@@ -117,6 +125,8 @@ def _sentences(
     if rest > 0:
         words = ngettext("And %(n)s more change.", "And %(n)s more changes.", rest)
         written[MOST_SENTENCES:] = [Sentence(words % {"n": rest})]
+    if not written:
+        written = [Sentence(_("Marked a translation as up to date."))]
     if change.action in (UNDO, REDO):
         words = _("Undone:") if change.action == UNDO else _("Done again:")
         written.insert(0, Sentence(words))
@@ -127,9 +137,14 @@ def _sentences_of_operation(
     operation: Operation, book: DraftBook, names: Mapping[tuple[str, str], str]
 ) -> Iterable[Sentence]:
     sheet = book.sheets.get(operation["sheet"], Sheet(operation["sheet"]))
+    if operation["op"] == "cells" and operation["key"] == HEADER_ROW:
+        yield from _language_sentences(operation)
+        return
     if operation["op"] == "cells":
         name = names.get((sheet.name, operation["key"]), "")
         for number, now in operation["after"].items():
+            if int(number) == STALE:
+                continue
             yield _cell_sentence(
                 sheet, int(number), name, operation["before"].get(number, ""), now
             )
@@ -149,6 +164,16 @@ def _sentences_of_operation(
         }
     if listed:
         yield Sentence(words % {"names": listed})
+
+
+def _language_sentences(operation: Operation) -> Iterable[Sentence]:
+    if operation.get("optional"):
+        return
+    for number, now in operation["after"].items():
+        header = now or operation["before"][number]
+        if language := language_of_header(operation["sheet"], header):
+            words = _("Added: %(names)s") if now else _("Deleted: %(names)s")
+            yield Sentence(words % {"names": language.name})
 
 
 def _cell_sentence(

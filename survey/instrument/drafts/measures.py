@@ -44,9 +44,9 @@ def current_measures(survey: Survey) -> Measures:
 
 
 def digest_of(measures: Measures) -> str:
-    return hashlib.sha256(json.dumps(measures, sort_keys=True).encode()).hexdigest()[
-        :16
-    ]
+    # Without the mark of measures that were changed before drafts had rows.
+    content = [measures["essentials"], measures["measures"]]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
 @transaction.atomic

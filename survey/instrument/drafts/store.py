@@ -7,12 +7,11 @@ cell by cell: a change that meets it raises ChangeConflict, and stores nothing.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import timedelta
 from typing import TypeVar
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -25,6 +24,8 @@ from survey.instrument.definitions.publishing import (
     NotPublishable,
     compile_definition,
 )
+from survey.instrument.drafts.commands import CommandRefused
+from survey.instrument.drafts.differences import longest_rising, make_equal
 from survey.instrument.drafts.exporting import book_of_definition, measures_sheet
 from survey.instrument.drafts.workbook import (
     FIRST_ROW,
@@ -44,6 +45,7 @@ from survey.instrument.xlsform.columns import (
     read_columns,
 )
 from survey.instrument.xlsform.problems import Findings
+from survey.instrument.xlsform.reading import LONGEST_SETTING
 from survey.instrument.xlsform.workbook import (
     MAX_TEXT,
     SHEETS,
@@ -64,8 +66,26 @@ REDO = "redo"
 Result = TypeVar("Result")
 
 
+class AlreadyDone(Exception):
+    """A request came twice: `change` is what it did when it came first."""
+
+    def __init__(self, change: DraftChange) -> None:
+        super().__init__(change.number)
+        self.change = change
+
+
 class DraftIsPublished(ChangeConflict):
     """A published survey never changes."""
+
+
+class NameIsTaken(CommandRefused):
+    """The owner has a survey of this name and version; the message says so."""
+
+    def __init__(self, name: str, version: str) -> None:
+        super().__init__(
+            _("There is a survey %(name)s, version %(version)s, already.")
+            % {"name": name, "version": version}
+        )
 
 
 # Read --------------------------------------------------------------------------------
@@ -75,13 +95,16 @@ def load_book(survey: Survey) -> DraftBook:
     """Return the sheets of a draft or published survey. 2 statements.
 
     A survey that nobody has edited here has no rows: its workbook is read, or its
-    definition where texts were corrected without one.
+    definition where texts were corrected without one. They come from the server that
+    told the number of its last change: a replica may be behind.
     """
-    sheets = list(survey.draft_sheets.order_by("pk"))
+    server = survey._state.db
+    sheets = list(survey.draft_sheets.using(server).order_by("pk"))
     if not sheets:
         return book_of_source(survey)
     by_sheet: dict[int, list[Row]] = {sheet.pk: [] for sheet in sheets}
-    rows = DraftRow.objects.filter(sheet__in=sheets).order_by("position", "pk")
+    known = DraftRow.objects.using(server).filter(sheet__in=sheets)
+    rows = known.order_by("position", "pk")
     for sheet_id, key, cells in rows.values_list("sheet_id", "key", "cells"):
         numbered = {int(number): text for number, text in cells.items()}
         by_sheet[sheet_id].append(Row(key, numbered))
@@ -157,17 +180,27 @@ def change_draft(
 ) -> Result:
     """Apply a command to the sheets of a draft, and record it.
 
-    A command that changes nothing leaves no trace. Raises ChangeConflict,
-    DraftIsPublished, LimitReached, and QuestionIsLocked.
+    A command that changes nothing leaves no trace. `about["token"]` names a request
+    that its sender may repeat. Raises ChangeConflict, DraftIsPublished, LimitReached,
+    NameIsTaken, QuestionIsLocked, and AlreadyDone.
     """
     survey = lock_draft(survey)
+    refuse_twice(survey, (about or {}).get("token", ""))
     stored = _stored_sheets(survey)
-    book = _book_of(stored)
+    book = _book_of(stored) if stored else book_of_source(survey)
+    known = {*book.sheets}
     locked = locked_rows(book)
     result = command(book)
     if book.operations:
         refuse_changes(book, locked)
-        _store(survey, book, stored)
+        book.record_columns()
+        if stored:
+            _store(survey, book, stored)
+        else:
+            for name in book.sheets.keys() - known:
+                if not book.sheets[name].columns:
+                    del book.sheets[name]
+            create_sheets(survey, book)
         _record(survey, book.operations, action=action, by=by, about=about or {})
     return result
 
@@ -181,6 +214,14 @@ def lock_draft(survey: Survey) -> Survey:
     if locked.published_at is not None:
         raise DraftIsPublished(_("This version is published and can’t change."))
     return locked
+
+
+def refuse_twice(survey: Survey, token: str) -> None:
+    """Raise AlreadyDone if the history has a change by the request of this name."""
+    if token:
+        known = DraftChange.objects.filter(survey=survey, about__token=token)
+        if change := known.first():
+            raise AlreadyDone(change)
 
 
 def create_sheets(survey: Survey, book: DraftBook) -> None:
@@ -202,9 +243,6 @@ StoredSheet = tuple[DraftSheet, dict[str, DraftRow]]
 
 
 def _stored_sheets(survey: Survey) -> dict[str, StoredSheet]:
-    """Return the stored sheets and rows; store them if there are none."""
-    if not survey.draft_sheets.exists():
-        create_sheets(survey, load_book(survey))
     stored: dict[int, StoredSheet] = {
         sheet.pk: (sheet, {}) for sheet in survey.draft_sheets.order_by("pk")
     }
@@ -240,9 +278,25 @@ def _store(survey: Survey, book: DraftBook, stored: dict[str, StoredSheet]) -> N
             row.save()
         if name in touched:
             _store_rows(row, sheet, rows)
+    if "settings" in touched:
+        _store_version(survey, book.sheet("settings"))
     survey_sheet = book.sheets.get("survey")
     if survey_sheet and survey_sheet.column_or_none(MARK) is not None:
         record_uses(survey, marks_in(book).values())
+
+
+def _store_version(survey: Survey, settings: Sheet) -> None:
+    """Let the survey have the version that its settings name, if it may be one."""
+    first = next((row for row in settings.rows if row.cells), Row(""))
+    version = settings.value(first, "version") or "1"
+    if version == survey.version or len(version) > LONGEST_SETTING or "\n" in version:
+        return
+    survey.version = version
+    try:
+        with transaction.atomic():
+            survey.save(update_fields=["version"])
+    except IntegrityError:
+        raise NameIsTaken(survey.name, version) from None
 
 
 def _store_rows(row: DraftSheet, sheet: Sheet, stored: dict[str, DraftRow]) -> None:
@@ -277,7 +331,7 @@ def _positions(known: list[int | None]) -> list[int]:
     As few rows as possible get another one: those outside of the longest rising
     sequence, put into the gaps between the others, or all if a gap is too small.
     """
-    staying = _longest_rising(known)
+    staying = longest_rising(known)
     positions: list[int] = []
     place, before = 0, 0
     while place < len(known):
@@ -299,29 +353,6 @@ def _positions(known: list[int | None]) -> list[int]:
     return positions
 
 
-def _longest_rising(values: list[int | None]) -> set[int]:
-    """Return the places of the longest rising sequence of values."""
-    tails: list[int] = []
-    places: list[int] = []
-    before: list[int | None] = [None] * len(values)
-    for place, value in enumerate(values):
-        if value is None:
-            continue
-        slot = bisect_left(tails, value)
-        if slot == len(tails):
-            tails.append(value)
-            places.append(place)
-        else:
-            tails[slot], places[slot] = value, place
-        before[place] = places[slot - 1] if slot else None
-    rising: set[int] = set()
-    place_or_none = places[-1] if places else None
-    while place_or_none is not None:
-        rising.add(place_or_none)
-        place_or_none = before[place_or_none]
-    return rising
-
-
 def _record(
     survey: Survey,
     operations: list[Operation],
@@ -334,13 +365,14 @@ def _record(
     last = DraftChange.objects.filter(survey=survey, number=survey.last_change).first()
     is_typing = last is not None and undoes is None and last.action == action != RESTORE
     if last is not None and is_typing and _goes_on(last, operations, by):
-        last.operations[0]["after"] |= operations[0]["after"]
+        last.operations[-1]["after"] |= operations[0]["after"]
+        last.about = about
         last.at = timezone.now()
         # A reading that is kept in memory is that of the number before.
         survey.last_change += 1
         survey.save(update_fields=["last_change"])
         last.number = survey.last_change
-        last.save(update_fields=["operations", "at", "number"])
+        last.save(update_fields=["operations", "about", "at", "number"])
         return last
     survey.last_change += 1
     survey.save(update_fields=["last_change"])
@@ -364,9 +396,12 @@ def _goes_on(last: DraftChange, operations: list[Operation], by: User | None) ->
     """Return whether somebody types on in the cells of the last change."""
     if last.by_id != (by.pk if by else None) or last.undoes_id or last.is_undone:
         return False
-    if len(last.operations) != 1 or len(operations) != 1:
+    # The first text in a language may have brought a column with it.
+    if len(operations) != 1 or not all(
+        operation.get("optional") for operation in last.operations[:-1]
+    ):
         return False
-    before, after = last.operations[0], operations[0]
+    before, after = last.operations[-1], operations[0]
     return (
         before["op"] == after["op"] == "cells"
         and (before["sheet"], before["key"]) == (after["sheet"], after["key"])
@@ -381,7 +416,8 @@ def _goes_on(last: DraftChange, operations: list[Operation], by: User | None) ->
 def undoable(survey: Survey, by: User) -> DraftChange | None:
     """Return the last change of a person that can be undone. 1 statement."""
     steps = DraftChange.objects.filter(survey=survey, by=by, undoes=None)
-    return steps.filter(is_undone=False).order_by("-number").first()
+    steps = steps.filter(is_undone=False, is_passed_over=False)
+    return steps.order_by("-number").first()
 
 
 def redoable(survey: Survey, by: User) -> DraftChange | None:
@@ -390,34 +426,68 @@ def redoable(survey: Survey, by: User) -> DraftChange | None:
     return steps.order_by("number").first()
 
 
-@transaction.atomic
-def undo(survey: Survey, *, by: User) -> DraftChange | None:
-    """Undo a person's last change; None if there is none. Raises ChangeConflict."""
-    return _reverse(survey, undoable(lock_draft(survey), by), UNDO, by)
+def undo(survey: Survey, *, by: User, token: str = "") -> DraftChange | None:
+    """Undo a person's last change; None if there is none. Raises ChangeConflict.
+
+    A step that cannot be undone any more is passed over: the next call undoes the one
+    before it.
+    """
+    return _reverse(survey, undoable, UNDO, by, token)
 
 
-@transaction.atomic
-def redo(survey: Survey, *, by: User) -> DraftChange | None:
-    """Do again what a person has undone last. Raises ChangeConflict."""
-    return _reverse(survey, redoable(lock_draft(survey), by), REDO, by)
+def redo(survey: Survey, *, by: User, token: str = "") -> DraftChange | None:
+    """Do again what a person has undone last. Raises ChangeConflict, as `undo`."""
+    return _reverse(survey, redoable, REDO, by, token)
 
 
 def _reverse(
-    survey: Survey, change: DraftChange | None, action: str, by: User
+    survey: Survey,
+    step: Callable[[Survey, User], DraftChange | None],
+    action: str,
+    by: User,
+    token: str,
 ) -> DraftChange | None:
-    if change is None:
-        return None
-    survey = lock_draft(survey)
-    operations = inverse(change.operations) if action == UNDO else [*change.operations]
-    _apply(survey, operations, action=action, by=by, about=change.about, undoes=change)
+    change = None
+    try:
+        with transaction.atomic():
+            survey = lock_draft(survey)
+            refuse_twice(survey, token)
+            change = step(survey, by)
+            if change is not None:
+                _take_back(survey, change, action, by, token)
+    except ChangeConflict as conflict:
+        if change is None:
+            raise
+        change.is_passed_over, change.is_redoable = action == UNDO, False
+        change.save(update_fields=["is_passed_over", "is_redoable"])
+        words = (
+            _("This step can’t be undone. Undo again for the step before it.")
+            if action == UNDO
+            else _("This step can’t be done again.")
+        )
+        raise ChangeConflict(f"{conflict} {words}") from conflict
+    return change
+
+
+def _take_back(
+    survey: Survey, change: DraftChange, action: str, by: User, token: str
+) -> None:
+    operations = inverse(change.operations) if action == UNDO else change.operations
+
+    def command(book: DraftBook) -> None:
+        for operation in operations:
+            book.do(operation)
+        book.finish_languages()
+
+    about = {**change.about, "token": token}
+    _apply(survey, command, action=action, by=by, about=about, undoes=change)
     change.is_undone = change.is_redoable = action == UNDO
     change.save(update_fields=["is_undone", "is_redoable"])
-    return change
 
 
 def _apply(
     survey: Survey,
-    operations: Iterable[Operation],
+    command: Callable[[DraftBook], None],
     *,
     action: str,
     by: User,
@@ -427,13 +497,15 @@ def _apply(
     stored = _stored_sheets(survey)
     book = _book_of(stored)
     locked = locked_rows(book)
-    for operation in operations:
-        book.do(operation)
+    command(book)
     # A state in the history was allowed. One that only parts lead back to may not be.
     if action != RESTORE:
         refuse_changes(book, locked)
-    _store(survey, book, stored)
-    _record(survey, book.operations, action=action, by=by, about=about, undoes=undoes)
+    if book.operations or undoes is not None:
+        _store(survey, book, stored)
+        _record(
+            survey, book.operations, action=action, by=by, about=about, undoes=undoes
+        )
 
 
 def operations_since(survey: Survey, number: int) -> list[Operation]:
@@ -455,10 +527,23 @@ def book_at(survey: Survey, number: int) -> DraftBook:
 
 
 @transaction.atomic
-def restore(survey: Survey, number: int, *, by: User) -> None:
-    """Bring back the state after a change, as a change of its own."""
+def restore(survey: Survey, number: int, *, by: User, seen: str | None = None) -> None:
+    """Bring back the state after a change, as a change of its own.
+
+    `seen` is the number of the last change that was shown: what somebody else has
+    changed since is not taken back unseen. Raises ChangeConflict.
+    """
     survey = lock_draft(survey)
-    operations = operations_since(survey, number)
-    if operations:
-        about = {"number": str(number)}
-        _apply(survey, operations, action=RESTORE, by=by, about=about)
+    if seen is not None and seen != str(survey.last_change):
+        raise ChangeConflict(
+            _("The draft was changed while this page was open. Check it again.")
+        )
+    goal = book_at(survey, number)
+    about = {"number": str(number)}
+    _apply(
+        survey,
+        lambda book: make_equal(book, goal),
+        action=RESTORE,
+        by=by,
+        about=about,
+    )

@@ -268,13 +268,13 @@ def check_texts(book: DraftBook, file: TextFile, places: Places) -> TextCheck:
     """Compare a file with a draft: what it changes, and what is refused and why."""
     check = TextCheck()
     check.problems += [Refusal(None, "", "", reason) for reason in file.refused]
-    first, *others = languages_of(book)
+    first, *translated = languages_of(book)
     kinds = kinds_by_name(book)
     known = {
         language.code: {text.id: text for text in texts_in(book, language, places)}
-        for language in others
+        for language in translated
     }
-    names = {language.code: language for language in others}
+    names = {language.code: language for language in translated}
     unknown: set[str] = set()
     seen: set[tuple[str, str]] = set()
     for read in file.texts:

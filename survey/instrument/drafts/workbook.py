@@ -9,8 +9,10 @@ A change is a list of operations, each of which has an inverse:
 
 Rows are named by their keys: the row numbers of others change meanwhile. `after` is
 the row that the others follow, or "" for the top of the sheet; cells are by column
-number, "" where they are blank. Cells of the row "" are headers. Other added columns
-and sheets stay when an operation is undone: blank ones mean nothing.
+number, "" where they are blank. Cells of the row "" are headers of languages. Those
+that came with a text are `optional`: they stay while somebody else has a text there.
+Other added columns and sheets stay when an operation is undone: blank ones mean
+nothing.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from survey.instrument.xlsform.workbook import (
     MAX_COLUMNS,
     MAX_ROWS,
     MAX_TEXT,
+    SHEETS,
     SurveySheet,
 )
 
@@ -148,6 +151,7 @@ class DraftBook:
     def __init__(self, sheets: Mapping[str, Sheet] | None = None) -> None:
         self.sheets: dict[str, Sheet] = dict(sheets or {})
         self.operations: list[Operation] = []
+        self.widths = {name: len(sheet.columns) for name, sheet in self.sheets.items()}
 
     def sheet(self, name: str) -> Sheet:
         return self.sheets.setdefault(name, Sheet(name))
@@ -256,12 +260,62 @@ class DraftBook:
     def do(self, operation: Operation) -> None:
         """Apply an operation. Raises ChangeConflict and changes nothing then."""
         sheet = self.sheet(operation["sheet"])
+        if operation.get("optional") and _is_needless(sheet, operation):
+            return
         APPLY[operation["op"]](sheet, operation)
         if len(sheet.rows) > MAX_ROWS - 1:
             raise LimitReached(
                 _("A sheet has at most %(most)s rows.") % {"most": f"{MAX_ROWS:,}"}
             )
         self.operations.append(operation)
+
+    def record_columns(self) -> None:
+        """Put before the operations which columns of languages they have added."""
+        recorded = {
+            (operation["sheet"], number)
+            for operation in self.operations
+            if operation.get("key") == HEADER_ROW
+            for number in operation["after"]
+        }
+        self.operations[:0] = [
+            {
+                "op": "cells",
+                "sheet": name,
+                "key": HEADER_ROW,
+                "before": {str(number): ""},
+                "after": {str(number): sheet.columns[number - 1]},
+                "optional": True,
+            }
+            for name, sheet in self.sheets.items()
+            if name in SHEETS and len(sheet.columns) > self.widths.get(name, 0)
+            for number, column in sheet.known.known.items()
+            if column.language and number > self.widths.get(name, 0)
+            if (name, str(number)) not in recorded
+        ]
+
+    def finish_languages(self) -> None:
+        """Remove what is left of languages whose columns the operations removed.
+
+        Raises ChangeConflict if somebody has a text in one of them.
+        """
+        gone = {
+            language.code
+            for operation in self.operations
+            if operation.get("key") == HEADER_ROW and not operation.get("optional")
+            for number, header in operation["before"].items()
+            if not operation["after"][number]
+            and (language := language_of_header(operation["sheet"], header))
+        }
+        for name in self.sheets.keys() & {*SHEETS} if gone else ():
+            sheet = self.sheets[name]
+            for number, column in [*sheet.known.known.items()]:
+                if column.language and column.language.code in gone:
+                    self.set_header(sheet, number, "")
+
+
+def language_of_header(sheet: str, header: str) -> Language | None:
+    column = Sheet(sheet, [header]).known.known.get(1)
+    return column.language if column else None
 
 
 def inverse(operations: Iterable[Operation]) -> list[Operation]:
@@ -316,6 +370,10 @@ def _apply_cells(sheet: Sheet, operation: Operation) -> None:
         _apply_headers(sheet, operation)
         return
     row = sheet.row(operation["key"])
+    headers = {STALE, *sheet.headers}
+    for number, text in _by_number(operation["after"]).items():
+        if text and number not in headers and number not in row.cells:
+            raise ChangeConflict(_("The survey no longer has this language."))
     for number, text in _by_number(operation["before"]).items():
         if row.cells.get(number, "") != text:
             raise ChangeConflict(_("Somebody has changed this meanwhile."))
@@ -324,6 +382,15 @@ def _apply_cells(sheet: Sheet, operation: Operation) -> None:
             row.cells[number] = text
         else:
             row.cells.pop(number, None)
+
+
+def _is_needless(sheet: Sheet, operation: Operation) -> bool:
+    """Return whether headers are there already, or others have texts below them."""
+    return any(
+        sheet.columns[number - 1] == header
+        or (not header and any(number in row.cells for row in sheet.rows))
+        for number, header in _by_number(operation["after"]).items()
+    )
 
 
 def _apply_headers(sheet: Sheet, operation: Operation) -> None:

@@ -179,6 +179,18 @@ def test_translations_that_the_bank_does_not_have_can_be_added(draft, by):
     assert refused(draft, labelled(key, SAFE[3], SPANISH), by) == ""
 
 
+def test_a_later_language_is_taken_from_the_bank(draft, question, by):
+    change(draft, lambda book: commands.add_language(book, "Español (es)"), by)
+    key, before = key_of(draft, "safe"), row_of(draft, "safe")["type"]
+    change(draft, lambda book: restore_question(book, key, question), by)
+    row = row_of(draft, "safe")
+    assert (row["label::Español (es)"], row["type"]) == (SAFE[3], before)
+    choices = load_book(draft).sheet("choices")
+    number = choices.column_or_none("label", SPANISH)
+    labels = [choices.row(option).cells[number] for option in option_keys(draft)]
+    assert labels == ["En desacuerdo", "De acuerdo"]
+
+
 def test_a_workbook_that_differs_is_not_published(question, by):
     header = [*HEADER[:4], "bank_question"]
     rows = [header, [*SAFE[:2], "I am safe.", SAFE[3], "safe 1"]]

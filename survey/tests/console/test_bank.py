@@ -23,6 +23,7 @@ from survey.tests.bank.bank import (
     row_of,
     survey_of,
 )
+from survey.tests.console.test_survey_text_files import downloaded, uploaded
 from survey.tests.console.test_surveys import offered
 
 pytestmark = pytest.mark.django_db
@@ -137,6 +138,19 @@ def test_texts_of_locked_questions_are_refused_on_the_page_of_texts(staff, dana,
     response = dana.post(reverse("survey_edit_texts", args=[draft.pk]), form)
     assert response.status_code == 422
     assert "Unlock it to adapt a copy." in response.content.decode()
+
+
+def test_a_file_of_translations_changes_no_locked_text(staff, dana):
+    bank(staff.state, "safe")
+    rows = [[*HEADER[:4], "bank_question"], [*SAFE, "safe 1"]]
+    draft = survey_of(rows, district=staff.riverside)
+    content = downloaded(dana, draft, "csv").replace(SAFE[3].encode(), b"Estoy bien.")
+    page = uploaded(dana, draft, content)
+    form = {"checked": page.context["checked"]}
+    address = reverse("survey_edit_texts_upload_save", args=[draft.pk])
+    reply = dana.post(address, form, follow=True)
+    assert "Unlock it to adapt a copy." in reply.content.decode()
+    assert row_of(draft, "safe")["label::Español (es)"] == SAFE[3]
 
 
 def test_a_new_version_is_made_and_taken(staff, state, dana, draft):

@@ -39,20 +39,22 @@ def test_an_earlier_version_is_found_compared_and_restored(staff, client, draft)
     text = text_of(client, "survey_edit_history", draft.pk)
     assert "Text of “How old is it?”" in text and staff.dana.name in text
     assert "Which <del>pet</del><ins>animal</ins>?" in text
+    # The mark of a translation whose original changed is no text.
+    assert "<ins>4</ins>" not in text
     text = text_of(client, "survey_edit_compare", draft.pk, **{"from": 2, "to": 1})
     assert "How old is it?" not in text.split("<h2")[0]
     assert "1 changed text" in text and "<ins>How old is it</ins>" in text
     address = reverse("survey_edit_restore", args=[draft.pk, 1])
     text = client.get(address).content.decode()
     assert "1 changed text" in text and "Restore this version" in text
-    client.post(address)
+    client.post(address, {"seen": 2})
     draft.refresh_from_db()
     assert label_of(draft, "age") == "Its age?"
     assert label_of(draft, "pet") == "Which animal?"
     assert "An earlier version was restored." in text_of(
         client, "survey_edit_history", draft.pk
     )
-    client.post(reverse("survey_edit_restore", args=[draft.pk, 0]))
+    client.post(reverse("survey_edit_restore", args=[draft.pk, 0]), {"seen": 3})
     assert label_of(draft, "pet") == "Which pet?"
 
 
@@ -109,6 +111,37 @@ def test_two_versions_of_a_survey_are_compared(staff, client, draft):
     assert f"{reverse('survey_compare', args=[second.pk])}?with={draft.pk}" in text
     alone = draft_of(district=staff.riverside, name="alone")
     assert "There is no other version" in text_of(client, "survey_compare", alone.pk)
+
+
+def test_what_was_not_shown_is_not_restored_away(staff, client, draft):
+    set_label(draft, "pet", "Which animal?", by=staff.dana)
+    log_in(client, staff.dana)
+    address = reverse("survey_edit_restore", args=[draft.pk, 0])
+    text = client.get(address).content.decode()
+    assert '<input type="hidden" name="seen" value="1">' in text
+    set_label(draft, "age", "How old is it?", by=staff.state)
+    refused = client.post(address, {"seen": 1})
+    text = refused.content.decode()
+    assert refused.status_code == 409 and "changed while this page was open" in text
+    # What the colleague has changed is shown, and can be restored away then.
+    assert "<del>How old is it</del>" in text
+    assert '<input type="hidden" name="seen" value="2">' in text
+    assert client.post(address).status_code == 409
+    assert label_of(draft, "age") == "How old is it?"
+    client.post(address, {"seen": 2})
+    assert label_of(draft, "age") == "Its age?"
+
+
+def test_languages_are_named_in_the_history(staff, client, draft):
+    log_in(client, staff.dana)
+    for command in (
+        lambda book: commands.add_language(book, "Hmong (hmn)"),
+        lambda book: commands.remove_language(book, "hmn"),
+    ):
+        change_draft(draft, command, action="any", by=staff.dana)
+    text = text_of(client, "survey_edit_history", draft.pk)
+    assert "Added: Hmong" in text and "Deleted: Hmong" in text
+    assert "label::" not in text
 
 
 def test_what_is_published_is_not_restored(staff, client, draft):

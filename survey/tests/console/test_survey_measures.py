@@ -9,8 +9,11 @@ from accounts.tests.logging_in import log_in
 from survey.instrument.definitions.measures import measures_of
 from survey.instrument.definitions.publishing import publish_survey
 from survey.instrument.drafts.corrections import start_correction
+from survey.instrument.drafts.measures import current_measures
+from survey.instrument.drafts.reading import read_rows_of
 from survey.instrument.xlsform import import_survey, read_xlsform
 from survey.models import Survey
+from survey.tests.console.test_survey_editor import Editor
 from survey.tests.workbooks import workbook
 from survey.tests.xlsform.test_measures import CHOICES, SAFE, SETTINGS, SURVEY, TRUST
 from survey.tests.xlsform.test_measures import HEADER as MEASURES_HEADER
@@ -154,6 +157,52 @@ def test_two_people_do_not_overwrite_each_other(client, draft):
     publish_survey(survey=draft)
     assert client.post(address, late).status_code == 404
     assert measures_of(draft)["measures"]
+
+
+def test_questions_of_a_draft_with_a_problem_stay_in_their_measure(
+    client, draft, staff
+):
+    editor = Editor(draft, staff.state)
+    editor.act("add:select_one")
+    editor.type(f"survey:{editor.key('q1')}:name:", "renamed", seen="q1")
+    editor.type(f"survey:{editor.key('q2')}:kind:", "text", seen="select_one")
+    draft.refresh_from_db()
+    assert read_rows_of(draft).problems
+    address = f"/console/surveys/{draft.pk}/measures/1/"
+    rows = client.get(address).context["form"].rows()
+    ticked = {
+        "items": [row.name for row, _l, _t, is_chosen, _r in rows if is_chosen],
+        "reversed": [row.name for row, *_l, is_reversed in rows if is_reversed],
+    }
+    assert ticked == {"items": ["renamed", "q3", "q2"], "reversed": ["q3"]}
+    assert {"q1", "q4"} & {row.name for row, *_rest in rows} == {"q4"}
+    # One of them is no single choice, which is said.
+    address, form = form_of(client, draft, 1, **ticked, **{"label-en": "Trusting"})
+    assert "q2" in str(client.post(address, form).context["form"].errors)
+    editor.act("undo")
+    client.post(*form_of(client, draft, 1, **ticked, **{"label-en": "Trusting"}))
+    draft.refresh_from_db()
+    [measure] = current_measures(draft)["measures"]
+    assert measure["label"]["en"] == "Trusting"
+    assert [row["name"] for row in measure["items"]] == ["renamed", "q2", "q3"]
+
+
+def test_measures_that_were_changed_before_drafts_had_rows(client, draft):
+    draft.measures.content["changed_here"] = True
+    draft.measures.save()
+    reply = client.post(*form_of(client, draft, **CALM), follow=True)
+    assert "calm is saved." in reply.content.decode()
+    assert [row["name"] for row in measures_of(draft)["measures"]] == ["trust", "calm"]
+
+
+def test_a_label_in_an_added_language_stays(client, draft, staff):
+    editor = Editor(draft, staff.state)
+    editor.type("settings:-:title:en", "Climate", seen="")
+    editor.act("language:fr")
+    editor.act("add:select_one")
+    client.post(*form_of(client, draft, 1, **{"label-fr": "Confiance"}))
+    address, form = form_of(client, draft, 1, **{"label-en": "Trusting"})
+    assert form["label-fr"] == "Confiance"
 
 
 def test_corrections_and_surveys_of_others_are_not_changed(client, staff, draft):

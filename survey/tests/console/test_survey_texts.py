@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.test import Client
 
-from accounts.models import AuditEntry
+from accounts.models import AuditEntry, Membership, User
 from accounts.tests.logging_in import log_in
 from survey.instrument.definitions.corrections import publish_correction
 from survey.instrument.definitions.measures import measures_of
 from survey.instrument.definitions.publishing import NotPublishable, publish_survey
 from survey.instrument.drafts.corrections import start_correction
 from survey.instrument.drafts.drafting import refresh_rows
-from survey.models import Survey
+from survey.models import PublishedSurvey, Survey
+from survey.tests.console.test_survey_editor import Editor
 from survey.tests.console.test_survey_measures import draft_with
 from survey.tests.console.test_surveys import CHOICES, ROWS, draft_of, offered
 from survey.tests.definitions.test_corrections import with_measures
@@ -71,7 +74,8 @@ def test_a_typing_mistake_is_corrected_compared_and_published(client, running):
     assert "1 changed text" in text and "into your workbook too" in text
     administration.refresh_from_db()
     assert administration.published == published
-    client.post(correction, {"administrations": [administration.pk]})
+    seen = {"seen": Survey.objects.get(pk=draft.pk).last_change}
+    client.post(correction, {**seen, "administrations": [administration.pk]})
     administration.refresh_from_db()
     corrected = administration.published
     assert corrected.survey == draft and "Which animal?" in corrected.definition
@@ -108,6 +112,65 @@ def test_what_was_not_compared_is_not_published(client, running, staff):
         publish_correction(survey=draft, corrects=published, by=staff.state)
     with pytest.raises(NotPublishable, match="editor"):
         publish_survey(survey=draft, by=staff.state)
+
+
+def colleague() -> Client:
+    user = User.objects.create(email="pat@example.org")
+    Membership.objects.create(user=user, role=Membership.Role.STATE)
+    return log_in(Client(), user)
+
+
+@pytest.mark.parametrize("says_what_it_showed", [True, False])
+def test_a_correction_is_published_as_its_page_showed_it(
+    client, running, says_what_it_showed
+):
+    draft = begin(client, running[0].survey)
+    client.post(*form_of(client, draft, "pet", "Which animal?"))
+    correction = f"/console/surveys/{draft.pk}/correction/"
+    page = client.get(correction).content.decode()
+    [shown] = re.findall(r'name="seen" value="(\d+)"', page)
+    other = colleague()
+    other.post(*form_of(other, draft, "pet", "Which beast?"))
+    refused = client.post(correction, {"seen": shown} if says_what_it_showed else {})
+    text = refused.content.decode()
+    assert refused.status_code == 409 and "changed meanwhile" in text
+    assert "Which beast?" in text and not PublishedSurvey.objects.filter(survey=draft)
+    # The page has shown the other text by now.
+    [shown] = re.findall(r'name="seen" value="(\d+)"', text)
+    client.post(correction, {"seen": shown})
+    assert "Which beast?" in draft.published.get().definition
+
+
+def test_without_what_was_shown_a_correction_is_published_unseen(client, running):
+    draft = begin(client, running[0].survey)
+    client.post(*form_of(client, draft, "pet", "Which beast?"))
+    refresh_rows(draft)
+    publish_correction(survey=draft, corrects=running[0], seen=None, by="test")
+    assert "Which beast?" in draft.published.get().definition
+
+
+def test_nothing_but_texts_of_a_correction_is_changed(client, running, staff):
+    draft = begin(client, running[0].survey)
+    texts = f"/console/surveys/{draft.pk}/edit/texts/"
+    editor = Editor(draft, staff.state)
+    names = editor.names()
+    reply = editor.post(act=f"delete:{editor.key('pet')}")
+    assert reply.status_code == 409 and "only change the texts" in reply.json()["error"]
+    change = f"/console/surveys/{draft.pk}/edit/change/"
+    assert client.post(change, {"act": "add:text"})["Location"] == texts
+    assert editor.names() == names and not draft.changes.exists()
+    page = client.get(f"/console/surveys/{draft.pk}/edit/", follow=True)
+    assert page.redirect_chain == [(texts, 302)]
+    assert "You can only change the texts" in page.content.decode()
+    check = client.get(f"/console/surveys/{draft.pk}/check/").content.decode()
+    assert f'href="{texts}"' in check and "/edit/?" not in check
+    # What is restored were texts.
+    client.post(*form_of(client, draft, "pet", "Which animal?"))
+    address = f"/console/surveys/{draft.pk}/edit/history/0/"
+    draft.refresh_from_db()
+    restored = client.post(address, {"seen": draft.last_change})
+    assert restored.status_code == 302
+    assert label_of(draft, "pet") == "Which pet?"
 
 
 def test_a_second_click_goes_on_with_the_same_draft(client, running):

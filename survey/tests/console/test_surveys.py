@@ -110,7 +110,7 @@ def test_survey_is_viewed_published_offered_and_retired(staff, client):
     asked = client.get(reverse("survey_publish", args=[survey.pk]))
     assert "A published version can’t be changed" in asked.content.decode()
     assert not Survey.objects.get().published_at
-    done = client.post(reverse("survey_publish", args=[survey.pk]))
+    done = client.post(reverse("survey_publish", args=[survey.pk]), {"seen": "0"})
     assert done["Location"] == reverse("survey_detail", args=[survey.pk])
     published = survey.published.get()
     html = client.get(reverse("survey_publish", args=[survey.pk])).content.decode()
@@ -258,7 +258,8 @@ def test_invalid_draft_is_not_published(staff, client):
     log_in(client, staff.state)
     text = client.get(reverse("survey_detail", args=[survey.pk])).content.decode()
     assert "This draft cannot be published yet: pet: required reads gone" in text
-    response = client.post(reverse("survey_publish", args=[survey.pk]))
+    address = reverse("survey_publish", args=[survey.pk])
+    response = client.post(address, {"seen": "0"})
     assert response.status_code == 409
     assert "reads gone" in response.content.decode()
 

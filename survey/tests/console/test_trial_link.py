@@ -11,7 +11,7 @@ from django.urls import resolve, reverse
 from django.urls.exceptions import Resolver404
 from django.utils import timezone
 
-from accounts.models import AuditEntry
+from accounts.models import AuditEntry, User
 from accounts.tests.logging_in import log_in
 from settings.tests.matrix.snapshot import table_digests
 from survey.console.surveys import trial_link
@@ -130,6 +130,27 @@ def test_a_link_to_a_draft_lasts_for_a_week(client, staff, monkeypatch):
         later = (timezone.now() + timedelta(days=days)).timestamp()
         monkeypatch.setattr(signing.time, "time", lambda later=later: later)
         assert Client().get(take).status_code == status
+
+
+def test_a_link_to_a_draft_ends_with_the_rights_of_who_made_it(client, staff):
+    draft = draft_of(district=staff.riverside)
+    log_in(client, staff.dana)
+    page = client.get(reverse("survey_test_link", args=[draft.pk]))
+    take = page.context["link"].removeprefix("http://testserver")
+    assert Client().get(take).status_code == 200
+    [entry] = AuditEntry.objects.filter(action="make test link")
+    assert (entry.by, entry.subject_id) == (staff.dana.email, draft.pk)
+    User.objects.filter(pk=staff.dana.pk).update(is_active=False)
+    assert Client().get(take).status_code == 404
+    User.objects.filter(pk=staff.dana.pk).update(is_active=True)
+    staff.dana.memberships.all().delete()
+    for address in ("/take/", "/content/en/1/", "/complete/"):
+        assert Client().get(take.replace("/take/", address)).status_code == 404
+    # A colleague's link to the same draft still works.
+    log_in(client, staff.state)
+    page = client.get(reverse("survey_test_link", args=[draft.pk]))
+    take = page.context["link"].removeprefix("http://testserver")
+    assert Client().get(take).status_code == 200
 
 
 def test_others_get_no_link_to_a_draft(client, staff):

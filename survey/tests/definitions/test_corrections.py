@@ -540,7 +540,9 @@ def test_spelling_mistake_is_corrected_in_the_console(staff, client, running):
     assert "spring" in text and "later" in text
     assert draft.published_at is None
 
-    done = client.post(page, {"administrations": [administration.pk]}, follow=True)
+    done = client.post(
+        page, {"seen": "0", "administrations": [administration.pk]}, follow=True
+    )
     text = done.content.decode()
     assert f"is published and used in {administration.title} (spring)" in text
     administration.refresh_from_db()
@@ -554,7 +556,7 @@ def test_spelling_mistake_is_corrected_in_the_console(staff, client, running):
     # Later, for the other one.
     text = client.get(page).content.decode()
     assert "Use the correction" in text and "later" in text
-    client.post(page, {"administrations": [waiting.pk]})
+    client.post(page, {"seen": "0", "administrations": [waiting.pk]})
     waiting.refresh_from_db()
     assert waiting.published.survey == draft
     assert "use this correction already" in client.get(page).content.decode()
@@ -578,7 +580,7 @@ def test_correction_is_used_in_all_chosen_administrations_or_none(
 
     monkeypatch.setattr(corrections, "use_correction", refused_for_the_second)
     page = reverse("survey_correction", args=[draft.pk])
-    chosen = {"administrations": [administration.pk, waiting.pk]}
+    chosen = {"seen": "0", "administrations": [administration.pk, waiting.pk]}
     response = client.post(page, chosen)
     assert response.status_code == 409
     assert "something else by now" in response.content.decode()
@@ -607,7 +609,7 @@ def test_differences_beyond_texts_are_listed_and_not_published(staff, client, ru
     assert "This workbook changes more than texts" in text
     assert "age, type" in text and "integer" in text and "decimal" in text
     page = response.redirect_chain[-1][0]
-    client.post(page, {"administrations": [administration.pk]})
+    client.post(page, {"seen": "0", "administrations": [administration.pk]})
     administration.refresh_from_db()
     assert administration.published == published
     assert PublishedSurvey.objects.count() == 1
@@ -620,7 +622,7 @@ def test_invalid_draft_cannot_be_published_as_a_correction(staff, client, runnin
     log_in(client, staff.state)
     page = reverse("survey_correction", args=[draft.pk])
     assert "reads gone" in client.get(page).content.decode()
-    assert client.post(page).status_code == 409
+    assert client.post(page, {"seen": "0"}).status_code == 409
     assert PublishedSurvey.objects.count() == 1
 
 
@@ -630,7 +632,9 @@ def test_invalid_administration_is_not_corrected(staff, client, running, chosen)
     draft = draft_of(rows=CORRECTED_ROWS, version="1.1", corrects=published)
     log_in(client, staff.state)
     page = reverse("survey_correction", args=[draft.pk])
-    assert client.post(page, {"administrations": [chosen]}).status_code == 200
+    assert (
+        client.post(page, {"seen": "0", "administrations": [chosen]}).status_code == 200
+    )
     assert PublishedSurvey.objects.count() == 1
 
 
@@ -645,9 +649,9 @@ def test_district_corrects_its_own_survey_in_its_own_administrations(staff, clie
     page = reverse("survey_correction", args=[draft.pk])
     text = client.get(page).content.decode()
     assert "own" in text and "states" not in text
-    client.post(page, {"administrations": [of_riverside.pk, states.pk]})
+    client.post(page, {"seen": "0", "administrations": [of_riverside.pk, states.pk]})
     states.refresh_from_db()
     assert states.published == published
-    client.post(page, {"administrations": [of_riverside.pk]})
+    client.post(page, {"seen": "0", "administrations": [of_riverside.pk]})
     of_riverside.refresh_from_db()
     assert of_riverside.published.survey == draft

@@ -63,7 +63,7 @@ from survey.instrument.drafts.option_rows import (
     place_option,
 )
 from survey.instrument.drafts.reading import read_rows_of
-from survey.instrument.drafts.store import change_draft, redo, undo
+from survey.instrument.drafts.store import change_draft, redo, refuse_twice, undo
 from survey.instrument.drafts.workbook import DraftBook, cleaned
 from survey.instrument.xlsform.languages import language_of
 from survey.instrument.xlsform.types import parse_type
@@ -71,6 +71,7 @@ from survey.models import DraftChange, Survey
 
 # The changes that are searched for the author of another text.
 SEARCHED_CHANGES = 200
+LONGEST_TOKEN = 64
 # The survey is locked while they are stored.
 MOST_STATEMENTS = 200
 FIELD, SEEN = "f:", "seen:"
@@ -111,28 +112,32 @@ class Outcome:
 def carry_out(survey: Survey, data: QueryDict, *, by: User) -> Outcome:
     """Save fields, and do what the request asks for.
 
-    Raises FieldsChanged, ChangeConflict, CommandRefused and LimitReached.
+    Raises FieldsChanged, ChangeConflict, CommandRefused, LimitReached and AlreadyDone.
     """
     outcome = Outcome(data.get("at", ""))
+    token = data.get("token", "")[:LONGEST_TOKEN]
+    refuse_twice(survey, token)
     save_fields(survey, data, by=by)
     save_rules(survey, data, outcome, by=by)
     verb, _colon, argument = data.get("act", "").partition(":")
     if not verb:
         return outcome
     if verb in ("undo", "redo"):
-        change = (undo if verb == "undo" else redo)(survey, by=by)
+        change = (undo if verb == "undo" else redo)(survey, by=by, token=token)
         outcome.message = UNDONE[verb](change is not None)
         return outcome
     act = ACTS.get(verb)
     if act is None:
         raise CommandRefused(_("This can’t be done."))
 
+    about = {"key": argument or outcome.at, "token": token}
+
     def command(book: DraftBook) -> None:
         act(book, argument, data, outcome)
+        # For the reply to a request that comes twice.
+        about.update(at=outcome.at, focus=outcome.focus)
 
-    change_draft(
-        survey, command, action=verb, by=by, about={"key": argument or outcome.at}
-    )
+    change_draft(survey, command, action=verb, by=by, about=about)
     return outcome
 
 

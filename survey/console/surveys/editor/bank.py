@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from survey.instrument.bank.content import marks_in
+from survey.instrument.bank.content import marks_in, texts_of
 from survey.instrument.bank.inserting import (
     insert_questions,
     restore_question,
@@ -13,7 +13,7 @@ from survey.instrument.bank.inserting import (
 )
 from survey.instrument.bank.locks import locked_rows
 from survey.instrument.bank.questions import current_questions
-from survey.instrument.drafts.commands import CommandRefused
+from survey.instrument.drafts.commands import CommandRefused, languages_of
 from survey.instrument.drafts.workbook import DraftBook
 from survey.models import BankQuestion
 
@@ -66,8 +66,13 @@ def lock_of(book: DraftBook, key: str) -> dict[str, object] | None:
     if question is None:
         return None
     last = last_version(question)
+    survey, languages = book.sheet("survey"), languages_of(book)
+    texts = texts_of(survey, survey.row(key), "label", languages)
+    codes = question.content["texts"]["label"].keys() - texts.keys()
     return {
         "question": question,
-        "differs": any(row.question == key for row in locked.differences),
+        # Or has texts in a language that the survey has got since.
+        "is_incomplete": any(row.question == key for row in locked.differences)
+        or any(language.code in codes for language in languages),
         "later": last if last.pk != question.pk and not last.retired_at else None,
     }

@@ -62,7 +62,9 @@ class Address:
         if len(parts) != 4 or parts[0] not in ("survey", "choices", "settings"):
             raise CommandRefused(_("This field can’t be saved."))
         address = cls(*parts)
-        known = (
+        # A survey keeps its name: under it, its versions belong together.
+        is_name = address.sheet == "settings" and address.field == "name"
+        known = not is_name and (
             address.field in TRANSLATED - {"media"}
             if address.language
             else address.field in FIELDS or address.field in VALUES

@@ -43,7 +43,12 @@ from survey.console.surveys.editor.rules import EditorRuleForm
 from survey.console.surveys.views import own_survey_or_404
 from survey.instrument.drafts.commands import CommandRefused, languages_of, title_of
 from survey.instrument.drafts.reading import DraftReading, read_rows_of
-from survey.instrument.drafts.store import DraftIsPublished, redoable, undoable
+from survey.instrument.drafts.store import (
+    AlreadyDone,
+    DraftIsPublished,
+    redoable,
+    undoable,
+)
 from survey.instrument.drafts.workbook import ChangeConflict, LimitReached
 from survey.instrument.xlsform.languages import Language
 from survey.models import Survey
@@ -246,12 +251,24 @@ def survey_edit(request: StaffRequest, pk: int) -> HttpResponseBase:
             return JsonResponse({"published": True, "error": sentence}, status=409)
         messages.info(request, sentence)
         return redirect("survey_detail", pk)
+    if survey.corrects_id is not None:
+        return _only_texts(request, survey)
     editor = Editor(request, survey, request.GET)
     if _wants_json(request):
         return JsonResponse(_parts(editor))
     if "at" not in request.GET:
         editor.at = editor.outline.first_key()
     return _page(request, editor)
+
+
+def _only_texts(request: StaffRequest, survey: Survey) -> HttpResponseBase:
+    """Lead to the texts of a correction: nothing else of it may change."""
+    sentence = _("You can only change the texts of a correction.")
+    if _wants_json(request):
+        # As for a published survey, the page shows the sentence and ends there.
+        return JsonResponse({"published": True, "error": sentence}, status=409)
+    messages.info(request, sentence)
+    return redirect("survey_edit_texts", survey.pk)
 
 
 def _page(request: StaffRequest, editor: Editor) -> HttpResponseBase:
@@ -288,10 +305,15 @@ def survey_edit_change(request: StaffRequest, pk: int) -> HttpResponseBase:
     Without JavaScript it redirects to the editor.
     """
     survey = own_survey_or_404(request, pk)
+    if survey.corrects_id is not None and survey.published_at is None:
+        return _only_texts(request, survey)
     outcome = Outcome(request.POST.get("at", ""))
     status, refusal = 200, Refusal()
     try:
         outcome = carry_out(survey, request.POST, by=request.user)
+    except AlreadyDone as repeated:
+        about = repeated.change.about
+        outcome.at, outcome.focus = about.get("at", outcome.at), about.get("focus", "")
     except FieldsChanged as changed:
         status = 409
         refusal = Refusal(conflicts=[_in_words(row) for row in changed.conflicts])
