@@ -73,7 +73,9 @@ def candidates_of(survey: Survey) -> list[Candidate]:
         ]
     items = survey.items.filter(kind=Item.Kind.SELECT_ONE).select_related("option_set")
     return [
-        Candidate(item.name, item.label, item.option_set.name)
+        Candidate(
+            item.name, item.label, item.option_set.name if item.option_set else ""
+        )
         for item in items.order_by("position")
     ]
 

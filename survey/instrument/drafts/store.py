@@ -201,6 +201,7 @@ def change_draft(
                 if not book.sheets[name].columns:
                     del book.sheets[name]
             create_sheets(survey, book)
+            _follow_rows(survey, book)
         _record(survey, book.operations, action=action, by=by, about=about or {})
     return result
 
@@ -278,7 +279,12 @@ def _store(survey: Survey, book: DraftBook, stored: dict[str, StoredSheet]) -> N
             row.save()
         if name in touched:
             _store_rows(row, sheet, rows)
-    if "settings" in touched:
+    _follow_rows(survey, book)
+
+
+def _follow_rows(survey: Survey, book: DraftBook) -> None:
+    """Store what the survey and the question bank know of the changed rows."""
+    if any(operation["sheet"] == "settings" for operation in book.operations):
         _store_version(survey, book.sheet("settings"))
     survey_sheet = book.sheets.get("survey")
     if survey_sheet and survey_sheet.column_or_none(MARK) is not None:

@@ -366,7 +366,8 @@ def test_the_survey_has_a_title_and_languages(editor, draft):
     body = editor.act("language:", new_language="Arabic")
     assert body["title"] == "All about pets"
     assert body["message"].endswith(" is added.") and "Arabic" not in body["settings"]
-    assert editor.act("language:", new_language="french")["message"] == "Français is added."
+    added = editor.act("language:", new_language="french")
+    assert added["message"] == "Français is added."
     canvas = reverse("survey_edit_canvas", args=[draft.pk])
     assert 'dir="rtl"' in editor.client.get(f"{canvas}?language=ar").content.decode()
 
@@ -381,15 +382,15 @@ def test_a_version_is_changed_and_published(editor, draft, staff):
 
 
 def test_a_version_that_is_taken_is_refused(editor, draft, staff):
-    version, other = "settings:-:version:", draft_of(rows=ROWS, version="2")
+    version, second = "settings:-:version:", draft_of(rows=ROWS, version="2")
     reply = editor.type(version, "2", seen="1")
     assert reply.status_code == 422
     assert reply.json()["error"] == "There is a survey pets, version 2, already."
     assert not draft.changes.exists()
     # Nor is it by going back to it.
     editor.type(version, "3", seen="1")
-    other.version = "1"
-    other.save()
+    second.version = "1"
+    second.save()
     assert editor.post(act="undo").status_code == 422
     restore = reverse("survey_edit_restore", args=[draft.pk, 0])
     refused = editor.client.post(restore, {"seen": 1})

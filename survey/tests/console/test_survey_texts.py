@@ -129,13 +129,13 @@ def test_a_correction_is_published_as_its_page_showed_it(
     correction = f"/console/surveys/{draft.pk}/correction/"
     page = client.get(correction).content.decode()
     [shown] = re.findall(r'name="seen" value="(\d+)"', page)
-    other = colleague()
-    other.post(*form_of(other, draft, "pet", "Which beast?"))
+    pat = colleague()
+    pat.post(*form_of(pat, draft, "pet", "Which beast?"))
     refused = client.post(correction, {"seen": shown} if says_what_it_showed else {})
     text = refused.content.decode()
     assert refused.status_code == 409 and "changed meanwhile" in text
     assert "Which beast?" in text and not PublishedSurvey.objects.filter(survey=draft)
-    # The page has shown the other text by now.
+    # The page has shown the second text by now.
     [shown] = re.findall(r'name="seen" value="(\d+)"', text)
     client.post(correction, {"seen": shown})
     assert "Which beast?" in draft.published.get().definition
