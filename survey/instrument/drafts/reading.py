@@ -126,9 +126,7 @@ def read_stored_rows(survey: Survey, *, with_pyxform: bool = True) -> DraftReadi
     return read_book(load_book(survey), name=survey.name, with_pyxform=with_pyxform)
 
 
-def read_book(
-    book: DraftBook, *, name: str, with_pyxform: bool = True
-) -> DraftReading:
+def read_book(book: DraftBook, *, name: str, with_pyxform: bool = True) -> DraftReading:
     findings = Findings()
     sheets = {
         title: sheet.as_survey_sheet()

@@ -457,8 +457,8 @@ def test_a_request_that_is_sent_again_is_done_once(editor, draft):
     first = editor.act("add:text", at=at, token="a1")
     # The reply was lost, and a colleague has added another one.
     editor.act("add:text", at=at)
-    again = editor.act("add:text", at=at, token="a1")
-    assert (again["at"], again["focus"]) == (first["at"], "label")
+    repeated = editor.act("add:text", at=at, token="a1")
+    assert (repeated["at"], repeated["focus"]) == (first["at"], "label")
     assert len(editor.names()) == len(names) + 2
     editor.act("undo", token="a2")
     editor.act("undo", token="a2")

@@ -33,9 +33,8 @@ from survey.instrument.drafts.workbook import (
     Sheet,
     inverse,
 )
-from survey.instrument.xlsform import import_survey, read_xlsform
+from survey.instrument.xlsform import import_survey, pyxform_check, read_xlsform
 from survey.instrument.xlsform.languages import ENGLISH, Language
-from survey.instrument.xlsform import pyxform_check
 from survey.models import DraftChange, DraftRow, DraftSheet, Survey
 from survey.tests.workbooks import form
 
@@ -258,7 +257,7 @@ def test_pages_read_the_rows_of_an_edited_draft(draft: Survey, author: User) -> 
 def test_a_problem_that_only_pyxform_finds_keeps_a_draft_from_being_published(
     draft: Survey, author: User, monkeypatch: Any
 ) -> None:
-    """The editor reads a draft without pyxform, which would take a third of the time."""
+    """The editor reads a draft without pyxform, which takes a third of the time."""
     start(draft, author)
 
     def refuse(*args: object, **kwargs: object) -> None:
