@@ -93,7 +93,8 @@ PLACE_MISSING = {
 PLACE_OF_ALL_MISSING = {
     "district": gettext_lazy(
         "No column of the file is known as the district. Choose the column with the"
-        " district's code or name, or the district of everyone in this file."
+        " district's code or name, the district of everyone in this file, or that each"
+        " school tells its district."
     ),
     "school": gettext_lazy(
         "No column of the file is known as the school. Choose the column with the"
