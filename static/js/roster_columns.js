@@ -6,6 +6,8 @@ const heads = [...document.querySelectorAll("select[data-column]")];
 const places = [...document.querySelectorAll("[data-place] select")];
 const nowhere = [...document.querySelectorAll("[data-nowhere]")];
 const needs = [...document.querySelectorAll("[data-needs]")];
+// Where errors are listed, nothing else says what is missing.
+const nothingMissing = document.querySelector("#nothing-missing");
 
 function showMissing() {
   const columns = new Set(heads.map(({ value }) => value));
@@ -17,7 +19,9 @@ function showMissing() {
   for (const need of needs) {
     need.hidden = need.dataset.needs.split(" ").some((name) => answered.has(name));
   }
-  document.querySelector("#nothing-missing").hidden = needs.some(({ hidden }) => !hidden);
+  if (nothingMissing) {
+    nothingMissing.hidden = needs.some(({ hidden }) => !hidden);
+  }
   for (const head of heads) {
     head.closest("li").classList.toggle("is-used", head.value !== "");
   }

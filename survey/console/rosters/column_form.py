@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.db.models import QuerySet
@@ -91,12 +92,13 @@ PLACE_MISSING = {
 }
 PLACE_OF_ALL_MISSING = {
     "district": gettext_lazy(
-        "Choose the column with the district's code or name, or the district of"
-        " everyone in this file."
+        "No column of the file is known as the district. Choose the column with the"
+        " district's code or name, the district of everyone in this file, or that each"
+        " school tells its district."
     ),
     "school": gettext_lazy(
-        "Choose the column with the school's code or name, or the school of"
-        " everyone in this file."
+        "No column of the file is known as the school. Choose the column with the"
+        " school's code or name, or the school of everyone in this file."
     ),
 }
 PLACE_LABELS = {
@@ -106,6 +108,8 @@ PLACE_LABELS = {
 DATES = ("birth_date", "exit_date")
 # Places of everyone in a file that does not name them.
 PLACES = ("everyone_district", "everyone_school")
+# In place of the district of everyone.
+BY_SCHOOL = "schools"
 # The choice of no column, where a person has to choose. No header begins so.
 NO_COLUMN = " "
 
@@ -219,7 +223,11 @@ class ColumnsForm(forms.Form):
             if self.administration.district_id is not None:
                 districts = districts.filter(pk=self.administration.district_id)
             self.district = self._add_place(
-                PLACES[0], _("All rows belong to this district"), districts
+                PLACES[0],
+                _("All rows belong to this district"),
+                districts,
+                {BY_SCHOOL: _("None: each school tells its district")},
+                initial=BY_SCHOOL if self.layout.has_no_district else "",
             )
         if self.district is not None and self._lacks("school"):
             schools = School.objects.filter(district=self.district, closed_at=None)
@@ -236,7 +244,12 @@ class ColumnsForm(forms.Form):
         return bool(chosen.get(f"everyone_{name}")) or not any(map(chosen.get, names))
 
     def _add_place(
-        self, name: str, label: str, places: QuerySet[PlaceT]
+        self,
+        name: str,
+        label: str,
+        places: QuerySet[PlaceT],
+        more_choices: Mapping[str, str] = MappingProxyType({}),
+        initial: str = "",
     ) -> PlaceT | None:
         """Add the choice between places, and return the one that was chosen."""
         by_key: dict[str, PlaceT] = {str(place.pk): place for place in places}
@@ -244,9 +257,11 @@ class ColumnsForm(forms.Form):
             label=label,
             choices=[
                 ("", _("A column of the file names it")),
+                *more_choices.items(),
                 *((key, str(place)) for key, place in by_key.items()),
             ],
             required=False,
+            initial=initial,
             widget=ColumnSelect,
         )
         return by_key.get(self[name].value() or "")
@@ -424,7 +439,9 @@ class ColumnsForm(forms.Form):
                     _("Choose either a column of the file, or one place for everyone."),
                 )
         for name in missing_fields({}, self.known):
-            if name != "external_id" and not {name, f"{name}_name"} & fields.keys():
+            columns = {name, f"{name}_name"} & fields.keys()
+            is_by_school = cleaned.get(f"everyone_{name}") == BY_SCHOOL
+            if name != "external_id" and not columns and not is_by_school:
                 may_be_one = f"everyone_{name}" in self.fields
                 messages = PLACE_OF_ALL_MISSING if may_be_one else PLACE_MISSING
                 self.add_error(name, messages[name])
@@ -484,6 +501,8 @@ class ColumnsForm(forms.Form):
             # Keeps a column with a subgroup's name from being used unasked.
             if name.startswith("subgroup") and column not in fields:
                 fields[column] = ""
+        if cleaned.get(PLACES[0]) == BY_SCHOOL:
+            fields["district"] = ""
         return replace(self.layout, fields=fields, values=values, day_first=day_first)
 
     # For the template ---------------------------------------------------------
@@ -491,6 +510,16 @@ class ColumnsForm(forms.Form):
     @property
     def asks_for_place(self) -> bool:
         return any(name in self.fields for name in PLACES)
+
+    @property
+    def asks_beside_columns(self) -> bool:
+        """Tell whether something is asked that no column answers."""
+        return bool(
+            self.asks_for_place
+            or self.id_question
+            or self.earlier_id
+            or any(need.can_be_nowhere for need in self.needs())
+        )
 
     def places(self) -> Iterator[forms.BoundField]:
         yield from (self[name] for name in PLACES if name in self.fields)
@@ -553,8 +582,12 @@ class ColumnsForm(forms.Form):
             return PLACE_LABELS[name]
         return self.fields[name].label or ""
 
-    def problems(self) -> Iterator[tuple[str, str]]:
-        """Yield what is wrong, and where it is on the page."""
+    def problems(self) -> list[tuple[str, str]]:
+        """Return what is wrong, and where it is on the page."""
+        # A template takes any generator for true, and would show an empty box.
+        return list(self._problems())
+
+    def _problems(self) -> Iterator[tuple[str, str]]:
         for name, errors in self.errors.items():
             if name not in self.fields:
                 continue

@@ -9,7 +9,7 @@ from typing import Any
 from django.http import QueryDict
 
 from accounts.models import School
-from accounts.permissions import Permissions
+from accounts.permissions import Capability, Permissions, Places
 from survey.models import RosterUpload
 from survey.people.rosters.layouts import NEW_SCHOOL, RosterLayout
 from survey.people.rosters.school_choices import MOST_FOUND, may_choose_schools
@@ -28,6 +28,8 @@ class SchoolOptions:
     chosen: int | None = None
     searched: str = ""
     matches: int | None = None
+    # Of other districts, as far as the viewer may see them.
+    of_other_districts: Sequence[School] = ()
 
     @property
     def is_elsewhere(self) -> bool:
@@ -60,8 +62,8 @@ def school_options(
 ) -> list[SchoolOptions]:
     """Return the questions of a checked roster. One statement if there are any.
 
-    With `data` of a form, those who sent it need `permissions` to choose schools that
-    the questions do not offer.
+    Without `permissions`, schools of other districts are not named. With `data` of a
+    form, those who sent it need them to choose schools that the questions do not offer.
     """
     if not may_choose_schools(upload):
         return []
@@ -79,16 +81,23 @@ def school_options(
         wanted |= set(
             schools_to_choose(scope).filter(pk__in=sent).values_list("pk", flat=True)
         )
-    schools = schools_by_key(wanted)
+    elsewhere = {pk for question in questions for pk in question.get("elsewhere", ())}
+    schools = schools_by_key(wanted | elsewhere)
+    places = permissions.places(Capability.MANAGE_ROSTERS) if permissions else Places()
     return [
         SchoolOptions(
             question,
             [
                 schools[pk]
                 for pk in dict.fromkeys([*question["offered"], chosen[question["key"]]])
-                if pk in schools
+                if pk in schools and pk in wanted
             ],
             chosen[question["key"]],
+            of_other_districts=[
+                schools[pk]
+                for pk in question.get("elsewhere", ())
+                if pk in schools and places.has_school(schools[pk])
+            ],
         )
         for question in questions
     ]

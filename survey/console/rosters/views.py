@@ -262,7 +262,8 @@ def _render_detail(
             **{name: (name, "name") for name in SCHOOL_NUMBERS},
         },
     )
-    options = school_options(upload) if options is None else options
+    if options is None:
+        options = school_options(upload, permissions=request.permissions)
     report = upload.report
     is_to_decide = upload.state == State.CHECKED and upload.scan is None
     is_for_other_roles = uploads.is_for_other_roles(upload)

@@ -1,18 +1,20 @@
-"""Find the district of a row that leaves it blank, by the row's school."""
+"""Find the district of a row that lacks it, by the row's school."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cached_property
 
 from django.db.models import Q
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from accounts.models import School
+from accounts.models import District, School
 from survey.people.rosters.place_names import (
     MOST_COMPARED,
     PlaceDirectory,
     is_same_name,
+    name_keys,
 )
 from survey.people.rosters.place_resolution import WrittenPlace
 from survey.people.rosters.scope import RosterScope, schools_to_choose
@@ -79,6 +81,26 @@ class DistrictsOfSchools:
         if isinstance(answer, str):
             raise DistrictNotFound(answer)
         return answer
+
+    def tell_all(
+        self, schools: Collection[tuple[str, str]], unused: Collection[str]
+    ) -> bool:
+        """Tell whether each code and name of a school has one district.
+
+        Not if a cell of an unused column is the code or name of a district: that
+        column could be the district, and another one than the known school's.
+        3 statements.
+        """
+        places = District.objects.values_list("code", "name")
+        districts = {name_keys(text).exact for place in places for text in place}
+        if not schools or districts & {name_keys(cell).exact for cell in unused}:
+            return False
+        try:
+            for school, name in schools:
+                self.find(school.casefold(), name)
+        except DistrictNotFound:
+            return False
+        return True
 
     def _look_up(self, school: str, school_name: str) -> tuple[str, str] | str:
         directory, district_of = self._schools

@@ -6,7 +6,7 @@ It is shown with every upload that it was used for, and can be changed there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from hashlib import sha256
@@ -20,11 +20,13 @@ from survey.models import (
     RosterLayoutChoice,
     RosterUpload,
 )
+from survey.people.rosters.blank_districts import DistrictsOfSchools
 from survey.people.rosters.columns import holds_secrets, squeeze
 from survey.people.rosters.field_parsers import InvalidCell, parse_external_id
 from survey.people.rosters.file_reader import suggest_columns
 from survey.people.rosters.identity_changes import ID_COLUMNS, name_of_id
 from survey.people.rosters.layouts import RosterLayout, missing_fields
+from survey.people.rosters.scope import RosterScope, offered_schools
 from survey.people.rosters.table import RosterTable
 
 ID = "external_id"
@@ -87,9 +89,19 @@ def read_columns(
 ) -> ColumnReading:
     """Find out how a file of `open_roster_file` can be read.
 
-    Raises RosterUnreadable. 4 statements at most.
+    Without a column of districts, a file of the state is read if the schools of its
+    first rows tell them. Raises RosterUnreadable. 9 statements at most.
     """
-    guess = suggest_columns(table, role=administration.role)
+
+    def tell_district(
+        schools: Collection[tuple[str, str]], unused: Collection[str]
+    ) -> bool:
+        scope = RosterScope(offered=offered_schools(administration))
+        return DistrictsOfSchools(scope).tell_all(schools, unused)
+
+    guess = suggest_columns(
+        table, role=administration.role, schools_tell_district=tell_district
+    )
     layout = guess.layout
     shown = {
         text: values

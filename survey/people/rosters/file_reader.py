@@ -29,6 +29,7 @@ from survey.people.rosters.columns import (
     likely_header,
 )
 from survey.people.rosters.layouts import (
+    DistrictTest,
     KnownPlace,
     RosterLayout,
     Suggestion,
@@ -141,18 +142,28 @@ def with_columns(
             raise ColumnsUnclear(suggestion)
         layout = suggestion.layout
     columns = columns_of(table.columns.header, table.columns.row, layout.fields)
-    if missing := missing_fields(columns.fields, table.known):
+    answered = [*columns.fields, *(["district"] if layout.has_no_district else [])]
+    if missing := missing_fields(answered, table.known):
         raise _missing_columns((REQUIRED[name] for name in missing), columns)
     return replace(table, columns=columns, layout=layout)
 
 
 def suggest_columns(
-    table: RosterTable, *, role: str = "", preset: str = ""
+    table: RosterTable,
+    *,
+    role: str = "",
+    preset: str = "",
+    schools_tell_district: DistrictTest | None = None,
 ) -> Suggestion:
     """Suggest a layout for a roster, with the questions that a person has to decide."""
     samples = [cells for _, cells in islice(table.rows, SAMPLE_ROWS)]
     suggestion = suggest_layout(
-        table.columns.header, samples, known=table.known, role=role, preset=preset
+        table.columns.header,
+        samples,
+        known=table.known,
+        role=role,
+        preset=preset,
+        schools_tell_district=schools_tell_district,
     )
     used = all_presets().get(suggestion.layout.preset)
     if used and used.role and role and used.role != role:

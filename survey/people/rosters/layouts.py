@@ -43,6 +43,9 @@ FEWEST_UNKNOWN = 5
 
 # Code and name of a district, code and name of a school.
 PlaceTexts = tuple[str, str, str, str]
+# Distinct schools (code and name) and cells of unused columns -> whether each school
+# tells its district.
+DistrictTest = Callable[[Collection[tuple[str, str]], Collection[str]], bool]
 # In place of a primary key: the school is new, although a known one has a near name.
 NEW_SCHOOL = 0
 
@@ -62,6 +65,11 @@ class RosterLayout:
     # A district and school as the file writes them -> primary key of the school that
     # a person has chosen for them, or NEW_SCHOOL; in this file only.
     schools: Mapping[PlaceTexts, int] = field(default_factory=dict)
+
+    @property
+    def has_no_district(self) -> bool:
+        """Tell whether it is decided that each school tells its district."""
+        return self.fields.get("district") == ""
 
     def as_dict(self) -> dict[str, object]:
         return {
@@ -147,11 +155,13 @@ def suggest_layout(
     known: KnownPlace,
     role: str,
     preset: str = "",
+    schools_tell_district: DistrictTest | None = None,
 ) -> Suggestion:
     """Suggest a layout from the headers, and from sample rows of the file.
 
     A preset is used if it is named or recognised. Columns that only look like a
-    field are suggested where a person has to decide anyway.
+    field are suggested where a person has to decide anyway. A missing district is no
+    question if `schools_tell_district` says so.
     """
     header = clean_headers(header)
     samples = rows_of_people(header, samples)
@@ -168,6 +178,14 @@ def suggest_layout(
     layout = RosterLayout(used.name if used else "", fields, values, day_first)
 
     questions = missing_fields(fields, known)
+    has_no_district = (
+        "district" in questions
+        and "school" not in questions
+        and schools_tell_district is not None
+        and schools_tell_district(*_cells_that_tell_district(table, fields))
+    )
+    if has_no_district:
+        questions.remove("district")
     options |= _contradicting_columns(table, layout, role)
     options |= _unknown_values(table, layout, role)
     options |= _other_places(table, fields, known)
@@ -176,6 +194,8 @@ def suggest_layout(
     questions += [name for name in options if name not in questions]
     if questions:
         layout = replace(layout, fields={**table.look_like_fields(fields), **fields})
+    if has_no_district:
+        layout = replace(layout, fields={**layout.fields, "district": ""})
     if "external_id" in questions and "external_id" not in options:
         options["external_id"] = table.possible_ids()
     different = {
@@ -198,6 +218,22 @@ def suggest_layout(
             for cells in samples[:ROWS_SHOWN]
         ],
     )
+
+
+def _cells_that_tell_district(
+    table: SampleTable, fields: Mapping[str, str]
+) -> tuple[set[tuple[str, str]], set[str]]:
+    """Return the schools of the rows, and the cells of columns without a field."""
+    used = {*fields.values()}
+    schools: set[tuple[str, str]] = set()
+    unused: set[str] = set()
+    for row in table.rows:
+        cells = dict(zip(table.header, map(str.strip, row), strict=False))
+        code = cells.get(fields.get("school", ""), "")
+        name = cells.get(fields.get("school_name", ""), "")
+        schools.add((code or name, name or code))
+        unused |= {cell for text, cell in cells.items() if text not in used}
+    return schools - {("", "")}, unused - {""}
 
 
 def _shorten(cell: str) -> str:

@@ -180,6 +180,7 @@ class RowParser:
             for name, text in asdict(known).items()
             if text and name.removesuffix("_name") not in columns.fields
         }
+        self._has_no_district = not {*columns.fields, *self._known_place} & {"district"}
         self.role = role
         self.today = today
         self.places: list[RosterPlace] = []
@@ -256,6 +257,8 @@ class RowParser:
 
         values = dict(self._known_place)
         blank_district: MissingCell | None = None
+        if self._has_no_district:
+            blank_district = MissingCell(_("is missing"))
         for name, index, parser in self._parsers if is_active else self._place_parsers:
             cell = cells[index]
             if name in self._lists:
@@ -270,11 +273,10 @@ class RowParser:
                 else:
                     reject(header[index], str(error), cells[index])
         if blank_district is not None:
-            index = self.columns.fields["district"]
             try:
                 values |= self._district_of_school(values, blank_district)
             except InvalidCell as error:
-                reject(header[index], str(error), cells[index])
+                reject(self.columns.heading("district"), str(error), "")
         external_id = values.get("external_id", "")
         is_alone = " " in external_id and sum(map(bool, map(str.strip, cells))) == 1
         if is_alone and len(header) > 1:

@@ -17,7 +17,7 @@ from survey.people.rosters.place_names import (
 )
 from survey.people.rosters.row_parser import RosterPlace
 from survey.people.rosters.schools import SchoolMatches
-from survey.people.rosters.scope import schools_to_choose
+from survey.people.rosters.scope import schools_elsewhere, schools_to_choose
 
 MOST_SUGGESTED = 3
 
@@ -36,7 +36,10 @@ class SchoolQuestion(TypedDict):
     reason: str
     # Primary keys of known schools with a similar name.
     near: list[int]
-    # Those, and the few that the uploader may choose from.
+    # Those of other districts that the uploader may see, and not choose: the file was
+    # uploaded for another place.
+    elsewhere: list[int]
+    # The near ones, and the few that the uploader may choose from.
     offered: list[int]
 
 
@@ -50,7 +53,7 @@ class _Candidate(NamedTuple):
 def school_questions(c: Comparison, matches: SchoolMatches) -> list[SchoolQuestion]:
     """Return the first schools that the roster would add, or whose rows it rejects.
 
-    Without those that a person has confirmed as new. One statement if there are any;
+    Without those that a person has confirmed as new. Two statements if there are any;
     none otherwise.
     """
     new: dict[int, list[int]] = defaultdict(list)
@@ -74,12 +77,13 @@ def school_questions(c: Comparison, matches: SchoolMatches) -> list[SchoolQuesti
     ]
     if not groups:
         return []
-    candidates = [
-        _Candidate(*row)
-        for row in schools_to_choose(c.scope).values_list(
-            "pk", "name", "code", "district_id"
-        )
-    ]
+    candidates, unavailable = (
+        [
+            _Candidate(*row)
+            for row in schools.values_list("pk", "name", "code", "district_id")
+        ]
+        for schools in (schools_to_choose(c.scope), schools_elsewhere(c.scope))
+    )
     questions = []
     for first, places, school in groups:
         texts = c.parser.places[first]
@@ -92,6 +96,7 @@ def school_questions(c: Comparison, matches: SchoolMatches) -> list[SchoolQuesti
             people=sum(matches.people.get(place, 0) for place in places),
             reason=matches.rejected.get(first, ""),
             near=[],
+            elsewhere=[],
             offered=[],
         )
         district = matches.district_of_new.get(school, 0)
@@ -99,13 +104,17 @@ def school_questions(c: Comparison, matches: SchoolMatches) -> list[SchoolQuesti
             question["name"] = matches.new_schools[school].name
             question["code"] = matches.new_schools[school].code
         question["near"] = near_schools(candidates, question, district)
+        if school and not question["near"]:
+            question["elsewhere"] = near_schools(unavailable, question, district)
         offered = candidates if c.scope.is_single_schools else []
         question["offered"] = list(
             dict.fromkeys([*question["near"], *(school.pk for school in offered)])
         )[:MOST_SUGGESTED]
         questions.append(question)
     # Those that are answered with one tick come first.
-    return sorted(questions, key=lambda question: not question["near"])
+    return sorted(
+        questions, key=lambda question: not (question["near"] or question["elsewhere"])
+    )
 
 
 def must_be_answered(question: Mapping[str, Any]) -> bool:
@@ -114,7 +123,9 @@ def must_be_answered(question: Mapping[str, Any]) -> bool:
     Nothing is applied before a person has said which: a misspelt school that was
     added takes its people with it.
     """
-    return bool(question["near"]) and not question["reason"]
+    # Reports of an earlier version name none elsewhere.
+    similar = question["near"] or question.get("elsewhere")
+    return bool(similar) and not question["reason"]
 
 
 def key_of_places(places: Iterable[PlaceTexts]) -> str:

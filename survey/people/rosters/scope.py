@@ -68,6 +68,8 @@ class RosterScope:
 
     places: Places = field(default_factory=lambda: Places(state=True))
     offered: OfferedSchools = field(default_factory=OfferedSchools)
+    # Where the uploader may see schools, which can be more than the file's place.
+    visible: Places = field(default_factory=Places)
 
     @property
     def is_single_schools(self) -> bool:
@@ -108,7 +110,7 @@ def scope_of_upload(
         allowed, uploaded_for = places.state, Places(state=True)
     if not allowed:
         return None
-    return RosterScope(uploaded_for, offered_schools(upload.administration))
+    return RosterScope(uploaded_for, offered_schools(upload.administration), places)
 
 
 def offered_schools(administration: Administration) -> OfferedSchools:
@@ -133,4 +135,18 @@ def schools_to_choose(scope: RosterScope) -> QuerySet[School]:
         )
     elif offered.owner is not None:
         schools = schools.filter(district=offered.owner)
+    return schools.order_by("name", "pk")
+
+
+def schools_elsewhere(scope: RosterScope) -> QuerySet[School]:
+    """Return the open schools outside the roster's place that the uploader may see."""
+    places, visible = scope.places, scope.visible
+    schools = School.objects.filter(closed_at=None, district__closed_at=None)
+    if places.state or not (visible.state or visible.districts - places.districts):
+        return schools.none()
+    if not visible.state:
+        schools = schools.filter(district__in=visible.districts)
+    schools = schools.exclude(
+        Q(district__in=places.districts) | Q(pk__in=places.schools)
+    )
     return schools.order_by("name", "pk")

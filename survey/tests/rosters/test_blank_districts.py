@@ -136,6 +136,75 @@ def test_people_who_left_are_found_without_their_district(
     assert upload.withdrawn == 1
 
 
+NO_DISTRICT = HEADER.removeprefix("district,")
+
+
+def without_column(*rows):
+    return [row.split(",", 1)[1] for row in rows]
+
+
+def test_a_file_without_a_column_of_districts_is_read_by_its_schools(
+    staff, administration, console_of
+):
+    state = console_of(staff.state)
+    rows = without_column(MAYA, ALI, NOOR)
+    upload = state.apply(administration, NO_DISTRICT, *rows, place="state")
+    assert counts(upload) == {"added": 3}
+    assert person("00123").school == person("00124").school == staff.lincoln
+    assert person("00123", "lakeside").school == staff.roosevelt
+    # The same people as in a file with districts.
+    upload = state.upload(administration, HEADER, MAYA, ALI, NOOR, place="state")
+    assert counts(upload) == {"unchanged": 3}
+
+
+def test_a_district_that_a_school_does_not_tell_is_asked_for(
+    staff, administration, console_of
+):
+    state = console_of(staff.state)
+    rows = without_column(MAYA, NOOR.replace("roosevelt", "Lyceum"))
+    upload = state.upload(administration, NO_DISTRICT, *rows, place="state")
+    assert (upload.state, upload.samples["questions"]) == ("mapping", ["district"])
+    columns = {"external_id": "student ID", "school": "school", "grade": "grade"}
+    address = f"/console/rosters/{upload.pk}/columns/"
+    state.post(address, **columns, everyone_district="schools")
+    upload.refresh_from_db()
+    assert counts(upload) == {"added": 1, "rejected": 1}
+    assert reasons(upload) == [(3, "district", str(NO_SCHOOL))]
+    assert not School.objects.filter(name="Lyceum").exists()
+    # It was said for these headers, and is shown where it can be changed.
+    form = state.get(address).context["form"]
+    assert form["everyone_district"].value() == "schools"
+
+
+def test_a_school_of_several_districts_is_not_guessed(
+    staff, administration, console_of
+):
+    School.objects.create(district=staff.lakeside, code="l2", name="Lincoln")
+    state = console_of(staff.state)
+    rows = without_column(MAYA, NOOR)
+    upload = state.upload(administration, NO_DISTRICT, *rows, place="state")
+    assert (upload.state, upload.samples["questions"]) == ("mapping", ["district"])
+
+
+def test_an_unknown_column_that_names_districts_is_asked_about(
+    staff, administration, console_of, monkeypatch
+):
+    """Maya's school is a new one in another district, with a known name."""
+    state = console_of(staff.state)
+    file = f"Bezirk,{NO_DISTRICT}", MAYA.replace("riverside", staff.lakeside.name)
+    upload = state.upload(administration, *file, place="state")
+    assert (upload.state, upload.samples["questions"]) == ("mapping", ["district"])
+    # The twin: only the columns that are known are looked at.
+    tell_all = DistrictsOfSchools.tell_all
+    monkeypatch.setattr(
+        DistrictsOfSchools,
+        "tell_all",
+        lambda self, schools, unused: tell_all(self, schools, ()),
+    )
+    state.apply(administration, *file, place="state")
+    assert person("00123").school == staff.lincoln
+
+
 @pytest.mark.parametrize("schools", [1, 3])
 def test_schools_are_read_once(staff, schools, django_assert_num_queries):
     districts = DistrictsOfSchools(RosterScope())

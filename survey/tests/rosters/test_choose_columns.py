@@ -151,6 +151,15 @@ def test_what_is_missing_is_listed(staff, administration, console_of, asked):
     assert str(staff.lincoln.pk) in schools and str(staff.roosevelt.pk) not in schools
 
 
+def test_what_is_missing_stands_in_one_box(staff, console_of, asked):
+    dana = console_of(staff.dana)
+    page = dana.get(columns_page(asked)).text
+    assert "Still missing" in page and "There is a problem" not in page
+    page = dana.post(columns_page(asked), **{"column-1": "name"}).text
+    assert "There is a problem" in page and "Still missing" not in page
+    assert page.count("No column of the file is known as the school.") == 1
+
+
 def test_a_school_name_is_enough(staff, console_of, asked):
     columns = {**COLUMNS, "school_name": "Haus"}
     del columns["school"]
@@ -394,7 +403,9 @@ def test_a_state_can_upload_for_one_district(staff, administration, console_of):
     upload = state.upload(administration, *rows, place=key)
     assert upload.district == staff.riverside
     assert (upload.state, counts(upload)) == ("checked", {"added": 1})
-    assert state.upload(administration, *rows).state == "mapping"
+    # Of the whole state, each school tells its district.
+    upload = state.upload(administration, *rows)
+    assert (upload.state, upload.district) == ("checked", None)
 
 
 def test_others_cannot_upload_for_a_place_that_is_not_theirs(

@@ -251,6 +251,51 @@ def test_the_state_is_shown_schools_of_other_districts(
     assert person("00123", "lakeside").school == staff.roosevelt
 
 
+def test_a_school_of_another_district_is_named_where_it_would_be_added(
+    staff, administration, console_of
+):
+    """The file was uploaded for the wrong district."""
+    state = console_of(staff.state)
+    rows = [row.replace("riverside", "lakeside") for row in (MAYA, ALI)]
+    place = f"district-{staff.lakeside.pk}"
+    upload = state.upload(administration, HEADER, *rows, place=place)
+    asked = questions(upload)["lincoln"]
+    assert (asked["near"], asked["elsewhere"]) == ([], [staff.lincoln.pk])
+    shown = detail(state, upload)
+    assert "Lincoln exists in Riverside." in shown
+    assert "Apply roster" not in shown and "ready to apply" not in shown
+    # Nothing is answered before a person does.
+    assert (
+        "checked" not in shown.split(f'id="school-{asked["key"]}"')[1].split("</fi")[0]
+    )
+    assert str(SCHOOLS_TO_CHECK) in messages_of(state.confirm(upload))
+    # It is not among those that this file may name.
+    assert str(NOT_TO_CHOOSE) in messages_of(
+        choose(state, upload, lincoln=staff.lincoln)
+    )
+    # People of the district alone do not learn of it.
+    staff.sam.memberships.create(role="district", district=staff.lakeside)
+    shown = detail(console_of(staff.sam), upload)
+    assert "schools to check" in shown and "Riverside" not in shown
+
+    state.post(page(upload), **{f"school-{asked['key']}": "0"})
+    upload.refresh_from_db()
+    state.confirm(upload)
+    assert upload.state == "applied"
+    assert person("00123", "lakeside").school.name.casefold() == "lincoln"
+
+
+def test_a_district_adds_a_school_without_learning_of_others(
+    staff, administration, console_of
+):
+    """The twin: who uploads for the own district is asked nothing about others."""
+    dana = console_of(staff.dana)
+    upload = dana.upload(administration, HEADER, MAYA.replace("lincoln", "Roosevelt"))
+    assert questions(upload)["Roosevelt"]["elsewhere"] == []
+    shown = detail(dana, upload)
+    assert "exists in" not in shown and "Apply roster" in shown
+
+
 def test_a_chosen_school_that_was_deleted_rejects_its_rows(
     staff, administration, console_of
 ):
