@@ -73,8 +73,7 @@ def staff_list(request: StaffRequest) -> HttpResponse:
         },
     )
     # One with several roles has several rows.
-    matching = listing.page.paginator.object_list
-    people = matching.order_by().values("user").distinct().count()
+    people = listing.matching.order_by().values("user").distinct().count()
     context = {"filter_form": filters, "people": people}
     return listing.render("accounts/staff_list.html", context)
 

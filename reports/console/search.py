@@ -210,9 +210,7 @@ def _pages_of_rounds(permissions: Permissions, query: str) -> list[SearchResult]
     rounds = with_titles(administrations_for(permissions, C.SEE_RATES))
     rounds = rounds.filter(closes_at__gt=timezone.now()).order_by("opens_at", "pk")
     matches = [
-        SearchResult(
-            str(page.name), administration.title, page.address(administration)
-        )
+        SearchResult(str(page.name), administration.title, page.address(administration))
         for administration in rounds[:MOST_SHOWN]
         for step in STEPS
         for page in step_pages(permissions, administration, step)
