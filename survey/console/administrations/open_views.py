@@ -398,7 +398,7 @@ def _sentence(form: OpenAdministrationForm) -> str:
     ]
     sentence = "; ".join(clauses) + "."
     if _is_planned(form):
-        opens = _("It opens by itself on %(opens)s; nobody can start before.")
+        opens = _("It opens by itself on %(opens)s; nobody can start before then.")
         sentence += " " + opens % {"opens": format_moment(cleaned["opens_at"])}
     return sentence
 
