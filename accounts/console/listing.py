@@ -158,6 +158,8 @@ class Listing(BaseListing[M]):
                     name[1:] if name.startswith("-") else f"-{name}" for name in columns
                 ]
             rows = rows.order_by(*columns)
+        # Those of all pages.
+        self.matching = rows
         pages: Paginator = (
             Paginator(rows, per_page)
             if most is None

@@ -35,6 +35,8 @@ class SectionPage:
     purpose: StrOrPromise
     # Addresses, below the console's, of pages that are reached from this one.
     holds: tuple[str, ...] = ()
+    # What people call it who do not know its name, for the search.
+    synonyms: StrOrPromise = ""
 
     @property
     def address(self) -> str:
@@ -92,6 +94,7 @@ SECTIONS = (
                 C.SEE_RATES,
                 _("Ask an audience in a period: questions, people, cards, results."),
                 holds=("platforms/",),
+                synonyms=_("administrations, open, close, schedule"),
             ),
             SectionPage(
                 _("Questionnaires"),
@@ -116,12 +119,14 @@ SECTIONS = (
                 "export_list",
                 C.SEE_RESPONSES,
                 _("Download responses with their codebook."),
+                synonyms=_("csv, spss, data, files"),
             ),
             SectionPage(
                 _("Seasons"),
                 "wave_list",
                 C.MANAGE_SURVEYS,
                 _("Keep rounds of the same time together, to compare them later."),
+                synonyms=_("waves, periods"),
             ),
         ),
     ),
@@ -148,6 +153,7 @@ SECTIONS = (
                 "feed_list",
                 C.MANAGE_FEEDS,
                 _("Fetch rosters from student information systems every night."),
+                synonyms=_("oneroster, clever, powerschool, feeds"),
             ),
         ),
     ),
@@ -160,6 +166,7 @@ SECTIONS = (
                 "staff_list",
                 C.MANAGE_STAFF,
                 _("Invite colleagues and manage their roles."),
+                synonyms=_("users, coordinators, administrators, passwords"),
             ),
         ),
     ),
@@ -190,6 +197,7 @@ SECTIONS = (
                 "audit_list",
                 C.SEE_AUDIT,
                 _("Review changes, and views of names and codes."),
+                synonyms=_("audit, log, history"),
             ),
         ),
     ),

@@ -49,7 +49,7 @@ class FilterForm(forms.Form):
 @needs(MANAGE)
 @require_safe
 def staff_list(request: StaffRequest) -> HttpResponse:
-    """List staff. 2 statements, besides those that identify the user."""
+    """List staff. 3 statements, besides those that identify the user."""
     filters = FilterForm(request.GET)
     rows = members_for(request.permissions)
     if filters.is_valid() and filters.cleaned_data["role"]:
@@ -72,7 +72,10 @@ def staff_list(request: StaffRequest) -> HttpResponse:
             "login": ("-last_login",),
         },
     )
-    return listing.render("accounts/staff_list.html", {"filter_form": filters})
+    # One with several roles has several rows.
+    people = listing.matching.order_by().values("user").distinct().count()
+    context = {"filter_form": filters, "people": people}
+    return listing.render("accounts/staff_list.html", context)
 
 
 @needs(MANAGE)
@@ -139,7 +142,7 @@ def membership_reset_second_factor(request: StaffRequest, pk: int) -> HttpRespon
 def staff_invite(request: StaffRequest) -> HttpResponse:
     permissions = request.permissions
     if request.htmx:
-        # The user chose another district, so its schools are needed.
+        # The schools and the label without one depend on the district and the role.
         form = InvitationForm(permissions, initial=request.GET.dict())
         return render(request, "accounts/_staff_school.html", {"form": form})
     form = InvitationForm(permissions, request.POST or None)
@@ -269,9 +272,12 @@ class InvitationForm(forms.Form):
             district_id__in=[int(chosen)] if is_key else [], closed_at=None
         )
         school.queryset = schools
-        school.empty_label = (
-            _("Whole district") if schools else _("Choose a district first")
-        )
+        if not schools:
+            school.empty_label = _("Choose a district first")
+        elif self["role"].value() == Role.COORDINATOR:
+            school.empty_label = _("Choose a school")
+        else:
+            school.empty_label = _("Whole district")
 
     def person(self) -> PersonFields:
         return {
@@ -310,11 +316,12 @@ class InvitationForm(forms.Form):
                 "school",
                 _("A district administrator works for all schools. Choose none."),
             )
-        elif role == Role.COORDINATOR and not school:
+        elif role == Role.COORDINATOR and not district:
             self.add_error(
-                "school" if district else "district",
-                _("Choose a district, then the school to coordinate."),
+                "district", _("Choose a district, then the school to coordinate.")
             )
+        elif role == Role.COORDINATOR and not school:
+            self.add_error("school", _("Choose the school."))
         elif not self.permissions.may_appoint(
             role, district=None if school else district, school=school
         ):

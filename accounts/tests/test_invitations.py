@@ -120,6 +120,7 @@ def test_a_duplicate_role_is_refused_with_a_message(staff, dana):
     ("role", "place", "error"),
     [
         ("coordinator", {}, "Choose a district, then the school"),
+        ("coordinator", {"district": "riverside"}, "Choose the school."),
         ("district", {}, "Choose the district to administer"),
         ("coordinator", {"district": "lakeside"}, "Choose a district from the list"),
         ("coordinator", {"school": "roosevelt"}, "Choose a school of this district"),
@@ -170,6 +171,18 @@ def test_choosing_a_district_offers_its_schools(staff, dana, district):
     page = dana.get(INVITE, {"district": staff.lakeside.pk}, **part).content.decode()
     assert "Roosevelt" not in page
     assert dana.get(INVITE, {"district": district}, **part).status_code == 200
+
+
+def test_only_roles_that_may_have_one_are_offered_a_whole_district(staff, dana):
+    part = {"headers": {"HX-Request": "true"}}
+    chosen = {"district": staff.riverside.pk, "school": staff.lincoln.pk}
+    analyst = dana.get(INVITE, {**chosen, "role": "analyst"}, **part).text
+    assert "Whole district" in analyst
+    coordinator = dana.get(INVITE, {**chosen, "role": "coordinator"}, **part).text
+    assert "Whole district" not in coordinator
+    assert "Choose a school" in coordinator
+    # The school that was chosen stays so.
+    assert f'value="{staff.lincoln.pk}" selected' in coordinator
 
 
 def test_the_state_may_appoint_an_analyst_of_the_whole_state(staff, client):

@@ -132,10 +132,17 @@ def test_one_row_and_three_rows_cost_the_same_queries(
     Membership.objects.filter(user__in=(staff.chen, staff.analyst)).delete()
     log_in(client, staff.dana)
     # Session, user, memberships; the number of rows,
-    # and the rows.
-    with django_assert_num_queries(5):
+    # the rows, and the number of people.
+    with django_assert_num_queries(6):
         page = client.get(STAFF).content.decode()
     assert len(people(page)) == 1 + more
+
+
+def test_the_footer_counts_people(staff, client):
+    log_in(client, staff.dana)
+    assert "1–3 of 3 people" in client.get(STAFF).text
+    appoint(user=staff.chen, role=Role.ANALYST, district=staff.riverside, by="x")
+    assert "1–4 of 4 roles of 3 people" in client.get(STAFF).text
 
 
 @pytest.mark.parametrize("what", ["page", "list"])

@@ -70,6 +70,8 @@ class StepPage:
     denominator: str = ""
     is_for_closed: bool = False
     is_for_waves: bool = False
+    # What people do there, as they would search for it.
+    synonyms: StrOrPromise = ""
 
     def address(self, administration: Administration) -> str:
         route, _question_mark, parameter = self.route.partition("?")
@@ -110,7 +112,14 @@ PEOPLE = Step(
     ("people_", "roster_", "count_"),
     (
         StepPage(
-            C.SEE_IDENTITIES, "people_list", gettext_lazy("Find a person"), ROSTER
+            C.SEE_IDENTITIES,
+            "people_list",
+            gettext_lazy("Find a person"),
+            ROSTER,
+            synonyms=gettext_lazy(
+                "opt out, opt-outs, refuse, withdraw, move, correct, add a person,"
+                " consents, new code"
+            ),
         ),
         StepPage(
             C.MANAGE_ROSTERS, "roster_upload", gettext_lazy("Upload a roster"), ROSTER
@@ -134,11 +143,26 @@ INVITATIONS = Step(
     "contact",
     ("cards_", "emails_", "open_code"),
     (
-        StepPage(C.SEE_IDENTITIES, "cards_list", gettext_lazy("Login cards"), ROSTER),
         StepPage(
-            C.MANAGE_ROSTERS, "open_codes_list", gettext_lazy("School links"), COUNT
+            C.SEE_IDENTITIES,
+            "cards_list",
+            gettext_lazy("Login cards"),
+            ROSTER,
+            synonyms=gettext_lazy("print cards, access codes, new codes"),
         ),
-        StepPage(C.MANAGE_SURVEYS, "emails_detail", gettext_lazy("E-mails")),
+        StepPage(
+            C.MANAGE_ROSTERS,
+            "open_codes_list",
+            gettext_lazy("School links"),
+            COUNT,
+            synonyms=gettext_lazy("posters, letters, qr codes, parents"),
+        ),
+        StepPage(
+            C.MANAGE_SURVEYS,
+            "emails_detail",
+            gettext_lazy("E-mails"),
+            synonyms=gettext_lazy("emails, reminders, invitations"),
+        ),
     ),
 )
 LIVE = Step(
@@ -193,10 +217,10 @@ PUBLISH = Step(
 STEPS = (QUESTIONS, PEOPLE, INVITATIONS, LIVE, RESULTS, PUBLISH)
 
 
-def pages_of(
+def step_pages(
     permissions: Permissions, administration: Administration, step: Step
-) -> list[NextStep]:
-    """Return the pages of a step that the user may open, with their addresses.
+) -> list[StepPage]:
+    """Return the pages of a step that the user may open.
 
     No statement, or 1 for users who may not see responses, of closed rounds.
     """
@@ -218,10 +242,16 @@ def pages_of(
             return may_manage(permissions, administration)
         return permissions.has(page.needs)
 
+    return [page for page in step.pages if may_open(page)]
+
+
+def pages_of(
+    permissions: Permissions, administration: Administration, step: Step
+) -> list[NextStep]:
+    """Return the same pages with their addresses. As many statements."""
     return [
         NextStep(str(page.name), page.address(administration))
-        for page in step.pages
-        if may_open(page)
+        for page in step_pages(permissions, administration, step)
     ]
 
 

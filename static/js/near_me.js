@@ -18,7 +18,8 @@ function showNearby({ coords }) {
 function startNearMe() {
   const button = document.getElementById("near-me");
   const status = document.getElementById("near-me-status");
-  if (!navigator.geolocation) return;
+  // Not there where no school has a location.
+  if (!button || !navigator.geolocation) return;
   button.hidden = false;
   button.addEventListener("click", () => {
     status.hidden = false;

@@ -2,21 +2,57 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils.translation import get_language
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
 from accounts.access import staff
 from accounts.http import StaffRequest
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrPromise
+
 IMAGES = settings.BASE_DIR / "static" / "img" / "handbook"
 # `provisioning/run handbook` takes the images, which are shown in this language
 # where the reader's own has none.
 FALLBACK = "en"
+
+
+@dataclass(frozen=True, slots=True)
+class HandbookSection:
+    anchor: str
+    # As the template has it.
+    heading: StrPromise
+    # What people search for who read about it there.
+    synonyms: StrPromise
+
+
+SECTIONS = (
+    HandbookSection(
+        "before", _("1. Before the survey"), _("rosters, consents, preparation")
+    ),
+    HandbookSection(
+        "cards", _("2. Cards and codes"), _("print cards, lost cards, school links")
+    ),
+    HandbookSection(
+        "days", _("3. The survey days"), _("reminders, missing people, absent, offline")
+    ),
+    HandbookSection(
+        "people",
+        _("4. People: add, correct, withdraw, opt out"),
+        _("opt-outs, refuse, parents, move"),
+    ),
+    HandbookSection(
+        "after", _("5. After the survey"), _("close, extend, destroy cards, results")
+    ),
+)
 
 
 @staff

@@ -110,7 +110,7 @@ def test_from_a_workbook_to_login_cards(start, staff, tmp_path: Path):
     page.get_by_label("Students").click()
     page.get_by_role("button", name="Use suggested dates and privacy").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Check and open")
-    page.get_by_role("button", name="Open survey round").click()
+    page.get_by_role("button", name="Schedule survey round").click()
     expect(page.locator("#messages")).to_contain_text("Next, upload a roster")
     assert Administration.objects.get().published.survey.name == "climate"
     people = [

@@ -5,9 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.conf import settings
 from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
+from accounts.school_directory import refresh_words
 from accounts.tests.logging_in import log_in
 from reports.tests.conftest import invite
 from survey.models import Administration, Identity, Respondent
@@ -68,6 +71,75 @@ def test_people_are_found_on_the_page_of_a_survey_round(staff, students):
     assert f'href="{people}?q=Lin" autofocus' in page.text
     assert "Quill" not in page.text
     assert results(staff.analyst, "Zoraida") == {}
+
+
+def test_districts_are_found(staff, students):
+    rows = results(staff.state, "riversi")
+    assert rows["Districts"] == [staff.riverside.name]
+    assert results(staff.dana, staff.riverside.code)["Districts"] == ["Riverside"]
+    # Nothing is left but the people of the open round.
+    assert page_of(staff.dana, staff.lakeside.name).status_code == 302
+    assert page_of(staff.chen, staff.riverside.name).status_code == 302
+
+
+def test_misspelt_schools_are_found_among_the_users(staff, students):
+    refresh_words()
+    assert results(staff.analyst, "lincon") == {
+        "Schools that match “lincoln”": [staff.lincoln.name]
+    }
+    # One of another district is known to the directory alone.
+    assert "Schools that match “roosevelt”" in results(staff.state, "rosevelt")
+    assert results(staff.analyst, "rosevelt") == {}
+
+
+@pytest.mark.parametrize(
+    ("query", "page", "route", "section"),
+    [
+        ("opt out", "Find a person", "people_list", "4. People"),
+        ("Opt-outs", "Find a person", "people_list", "4. People"),
+        ("print cards", "Login cards", "cards_list", "2. Cards and codes"),
+        ("reminder", "E-mails", "emails_detail", "3. The survey days"),
+    ],
+)
+def test_tasks_lead_to_their_pages(staff, students, query, page, route, section):
+    shown = page_of(staff.state, query)
+    pages = shown.context["results"]["Pages"]
+    address = reverse(route, args=[students.pk])
+    assert (page, students.title, address) in [
+        (result.name, result.about, result.address) for result in pages
+    ]
+    [handbook] = shown.context["results"]["Handbook"]
+    assert handbook.name.startswith(section)
+    template = settings.BASE_DIR / "templates/survey/console/handbook.html"
+    anchor = handbook.address.partition("#")[2]
+    assert f'<h2 id="{anchor}">{{% translate "{section}' in template.read_text("utf-8")
+    # Analysts do none of it.
+    assert results(staff.analyst, query).keys() == {"Handbook"}
+
+
+def test_what_matches_nothing_is_said_before_people_are_offered(staff, students):
+    second = Administration.objects.create(
+        name="second",
+        published=students.published,
+        role="teacher",
+        opens_at=timezone.now() - timedelta(days=1),
+        closes_at=timezone.now() + timedelta(days=9),
+    )
+    page = page_of(staff.state, "Zoraida").text
+    assert page.index("Nothing matches “Zoraida”") < page.index(
+        f"among the people of {second.title}"
+    )
+    assert "Nothing matches" not in page_of(staff.state, "lincoln").text
+
+
+@pytest.mark.parametrize("query", ["lincoln", "print cards"])
+def test_a_search_costs_few_statements(
+    staff, students, query, django_assert_num_queries
+):
+    client = log_in(Client(), staff.state)
+    # 3 identify the user; 1 more reads the rounds that have such a page.
+    with django_assert_num_queries(8 if query == "print cards" else 7):
+        client.get("/console/search/", {"q": query})
 
 
 @pytest.mark.parametrize("is_planned", [False, True])

@@ -16,6 +16,7 @@ from django.db import transaction
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
@@ -50,7 +51,7 @@ from survey.fieldwork.administrations import (
 from survey.fieldwork.administrations.queries import MAX_NAMES
 from survey.fieldwork.administrations.suggestions import suggest_name
 from survey.fieldwork.waves import get_or_create_wave
-from survey.models import Administration, Denominator
+from survey.models import Administration, Denominator, Role
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrPromise
@@ -316,9 +317,33 @@ def _render_summary(
         "previous": STEPS[-2],
         "problems": list(_problems(form, draft)),
         "sentence": "" if form.errors.keys() - {"second"} else _sentence(form),
+        "is_planned": _is_planned(form),
+        "are_cards_drawn": _are_cards_drawn(form),
+        # Coordinators never see it of teachers, so there is no other choice.
+        "may_name_cards": form.cleaned_data.get("role") != Role.TEACHER,
         "facts": [(step, list(_facts(form, step))) for step in STEPS[:-1]],
     }
     return render(request, "survey/console/administration_open_summary.html", context)
+
+
+def _is_planned(form: OpenAdministrationForm) -> bool:
+    opens_at = form.cleaned_data.get("opens_at")
+    return opens_at is not None and opens_at > timezone.now()
+
+
+def _are_cards_drawn(form: OpenAdministrationForm) -> bool:
+    """Tell whether login cards will have no names, so that people draw one.
+
+    Then subgroups of the roster are stored next to answers all the same, but they
+    are those of the person whose card it was.
+    """
+    cleaned = form.cleaned_data
+    if cleaned.get("denominator") != Denominator.ROSTER or "privacy" not in cleaned:
+        return False
+    return Administration(
+        role=cleaned.get("role", ""),
+        coordinators_see_finished=cleaned["coordinators_see_finished"],
+    ).is_completion_confidential
 
 
 def _problems(form: OpenAdministrationForm, draft: Draft) -> Iterator[tuple[str, str]]:
@@ -371,7 +396,11 @@ def _sentence(form: OpenAdministrationForm) -> str:
         )
         % {"n": cleaned["minimum_group"]},
     ]
-    return "; ".join(clauses) + "."
+    sentence = "; ".join(clauses) + "."
+    if _is_planned(form):
+        opens = _("It opens by itself on %(opens)s; nobody can start before then.")
+        sentence += " " + opens % {"opens": format_moment(cleaned["opens_at"])}
+    return sentence
 
 
 def _facts(form: OpenAdministrationForm, step: Step) -> Iterator[str]:
@@ -398,7 +427,10 @@ def _facts(form: OpenAdministrationForm, step: Step) -> Iterator[str]:
                 yield _("Opens %(moment)s") % {"moment": format_moment(opens_at)}
             if closes_at := cleaned.get("closes_at"):
                 yield _("Closes %(moment)s") % {"moment": format_moment(closes_at)}
-            yield str(cleaned.get("new_wave") or cleaned.get("wave") or _("No season"))
+            if season := cleaned.get("new_wave") or cleaned.get("wave"):
+                yield _("Season: %(season)s") % {"season": season}
+            else:
+                yield _("No season")
         case "privacy":
             yield from _privacy_facts(form)
 
@@ -407,9 +439,13 @@ def _privacy_facts(form: OpenAdministrationForm) -> Iterator[str]:
     cleaned = form.cleaned_data
     if privacy := cleaned.get("privacy"):
         yield {
-            Privacy.CONFIDENTIAL: _("Confidential"),
-            Privacy.COORDINATORS: _("Coordinators see who has finished"),
-            Privacy.CONSENT: _("Consent first"),
+            Privacy.CONFIDENTIAL: _(
+                "Confidential: nobody at school sees who has finished, only how many"
+            ),
+            Privacy.COORDINATORS: _("Coordinators see who has finished, by name"),
+            Privacy.CONSENT: _(
+                "Consent first: only people whose consent is recorded can start"
+            ),
         }[Privacy(privacy)]
     for name in (
         "consent_shows_finished",

@@ -21,7 +21,7 @@ from accounts.models import District, SchoolListing, SchoolWord
 from accounts.school_directory import find_schools, nearest_schools
 from survey.database.routers import uses_forced_read_router
 from survey.models import PublishedSurvey
-from survey.people.schools.lists import district_at, schools_of
+from survey.people.schools.lists import district_at, has_addresses, schools_of
 from survey.people.schools.open_surveys import OpenSurvey, open_surveys
 from survey.taking import messages
 from survey.taking.places import place_of_district
@@ -105,13 +105,13 @@ def _cut(degrees: str) -> str:
 def school_finder(request: HttpRequest) -> HttpResponse:
     """Find schools by text, nearby, or of a district.
 
-    3 statements, see `find_schools`; nearby 1, and 1 more every ten minutes.
+    3 statements, see `find_schools`; nearby 1; and 1 more of each every ten minutes.
     """
     search = read_search(request)
     if request.META.get("QUERY_STRING", "") != search.query:
         query = f"?{search.query}" if search.query else ""
         return HttpResponseRedirect(f"{request.path}{query}")
-    context: dict[str, object] = {"search": search}
+    context: dict[str, object] = {"search": search, "has_addresses": has_addresses()}
     status = 200
     if search.latitude or search.longitude:
         if search.place:

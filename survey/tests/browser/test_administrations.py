@@ -195,7 +195,7 @@ def test_the_steps_work_without_scripts(desk, staff, publish):
     page.get_by_role("link", name="Change People").click()
     expect(page.get_by_role("checkbox", name="Lincoln, Riverside")).to_be_checked()
     go_on(page, "Check and open")
-    page.get_by_role("button", name="Open survey round").click()
+    page.get_by_role("button", name="Schedule survey round").click()
     page.wait_for_url(re.compile(r"/administrations/\d+/roster/$"))
     administration = Administration.objects.get()
     page.locator(".crumbs").get_by_role("link", name=administration.title).click()

@@ -148,8 +148,8 @@ def test_a_survey_round_is_opened_in_five_steps(client, staff, published):
     sentence = page.context["sentence"]
     assert sentence.startswith("Students in 2 schools can answer “")
     assert "coordinators see who has finished, by name" in sentence
-    assert sentence.endswith("results are shown where at least 8 people answered.")
-    assert "Winter 2026" in text(page)
+    assert "results are shown where at least 8 people answered." in sentence
+    assert "Season: Winter 2026" in text(page)
     assert not Administration.objects.exists()
     assert not Wave.objects.exists()
 
@@ -187,6 +187,54 @@ def test_suggested_dates_and_privacy_are_what_the_pages_suggest(
     # Nothing is left to suggest.
     back = client.get(address(page.context["draft"].key, "people"))
     assert 'name="suggested"' not in text(back)
+
+
+@pytest.mark.parametrize(
+    ("answers", "are_drawn", "may_be_named"),
+    [
+        ({"privacy": "confidential"}, True, True),
+        ({"privacy": "consent"}, True, True),
+        ({"privacy": "confidential", "role": "teacher"}, True, False),
+        ({"privacy": "coordinators"}, False, None),
+        ({"privacy": "consent", "consent_shows_finished": "on"}, False, None),
+        # Without login cards.
+        ({"privacy": "confidential", "denominator": "count"}, False, None),
+    ],
+)
+def test_the_summary_says_where_cards_are_drawn(
+    client, staff, published, answers, are_drawn, may_be_named
+):
+    log_in(client, staff.state)
+    page = step_shown(client, form_for(published, **answers), "summary")
+    assert ("Printed cards have no names" in text(page)) is are_drawn
+    if are_drawn:
+        names = "Choose cards with names instead"
+        assert (names in text(page)) is may_be_named
+    send(client, page, {})
+    administration = Administration.objects.get()
+    # What the summary warns of: they are stored all the same.
+    assert administration.subgroups
+    if administration.denominator == "roster":
+        assert administration.is_completion_confidential is are_drawn
+
+
+def test_a_round_that_opens_later_is_scheduled(client, staff, published):
+    log_in(client, staff.state)
+    now = timezone.now()
+    later = form_for(published, opens_at=local(now + timedelta(days=2)))
+    page = step_shown(client, later, "summary")
+    assert "Schedule survey round" in text(page)
+    assert "It opens by itself on " in page.context["sentence"]
+    at_once = form_for(published, opens_at=local(now - timedelta(hours=1)))
+    page = step_shown(client, at_once, "summary")
+    assert "Open survey round" in text(page)
+    assert "It opens by itself" not in page.context["sentence"]
+
+
+def test_the_summary_says_what_confidential_means(client, staff, published):
+    log_in(client, staff.state)
+    page = step_shown(client, form_for(published), "summary")
+    assert "Confidential: nobody at school sees who has finished" in text(page)
 
 
 def typed_in(page: Any) -> dict[str, Any]:

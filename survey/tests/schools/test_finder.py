@@ -283,6 +283,20 @@ def test_a_misspelled_town_is_corrected(place):
     assert "These schools match “springfield”" in page.text
 
 
+def test_only_what_is_known_of_schools_can_be_searched_for(lincoln):
+    page = get("/schools/", {"q": "springfield"}).text
+    assert "Name of the school" in page
+    for promise in ("town", "postal code", "near-me"):
+        assert promise not in page
+
+
+def test_towns_are_asked_for_where_they_are_known(place):
+    page = get("/schools/", {"q": "nowhere"}).text
+    assert "Name, town or postal code" in page
+    assert "search for the town alone" in page
+    assert 'id="near-me"' in page
+
+
 def test_a_text_is_shown_as_text(place):
     page = get("/schools/", {"q": "<script>{text}"})
     assert "<script>{" not in page.text and "&lt;script&gt;{text}" in page.text
