@@ -63,7 +63,7 @@ class CurvePoint:
 def with_hidden(
     points: Iterable[CurvePoint], *, hides_starts: bool, hides_finishes: bool
 ) -> list[CurvePoint]:
-    """Hide the starts, or the finishes and rates, of all days or hours but later ones."""
+    """Hide the starts, or the finishes and rates, of days or hours until now."""
     return [
         point
         if point.is_to_come
