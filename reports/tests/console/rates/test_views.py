@@ -556,7 +556,9 @@ def test_days_are_not_drawn_while_all_of_them_are_hidden(client, staff, administ
     roll_up()
     shown, cells = days_of_lincoln(client, staff.chen, staff.lincoln)
     assert "63 %" in shown and "7 of 11 finished" in shown
-    assert "The chart of days appears once at least 10 people have started" in shown
+    assert (
+        "The chart of days is hidden while fewer than 10 people have started" in shown
+    )
     assert cells == [] and "0.0 %" not in shown
     # There was something to hide.
     _shown, cells = days_of_lincoln(client, staff.state, staff.lincoln)
