@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
+from itertools import groupby
 from math import ceil, floor, sqrt
 from typing import Literal
 
@@ -20,6 +21,8 @@ from reports.suppression.end_coding import CodedShare
 SHADES = 7
 # In percent: the number does not fit into a narrower segment of a scale.
 NARROWEST_LABEL = 8
+# The word "hidden" needs more, on a phone too.
+NARROWEST_WORD = 25
 # Marks of the places beside the first one, around their middle.
 MARKS = (
     "M0-4l4 7h-8z",
@@ -53,6 +56,13 @@ class Segment:
     shade: int = 0
     # Only this bound of the share is shown.
     coded: CodedShare | None = None
+    # Of several answers in one part of the bar; "" for the label and percentage.
+    tooltip: str = ""
+
+    @property
+    def has_hidden_length(self) -> bool:
+        """Test that only the length of all such answers together is known."""
+        return bool(self.coded and not self.coded.is_over)
 
     @property
     def is_hidden(self) -> bool:
@@ -69,7 +79,7 @@ class Segment:
             words = _("over %(n)s %%") if self.coded.is_over else _("under %(n)s %%")
             # In a narrow cell, the line does not end before the sign.
             return (words % {"n": self.coded.percent}).replace(" %", "\u00a0%")
-        return HIDDEN if self.count is None else f"{self.share:.0f} %"
+        return HIDDEN if self.count is None else f"{whole_percent(self.share)} %"
 
     @property
     def cell(self) -> SafeString:
@@ -79,21 +89,36 @@ class Segment:
 
     @property
     def rectangle(self) -> str:
-        """Return the segment of a scale, with its percentage if that fits into it."""
-        if not self.width:
-            return ""
+        """Return the segment of a scale, with its text if that fits into it."""
+        shade = "shade-hidden" if self.has_hidden_length else f"shade-{self.shade}"
+        tooltip = self.tooltip or f"{self.label.text}: {self.percent}"
         rectangle = (
-            f'<rect class="shade-{self.shade}" x="{self.start / 2:g}%" y="15%"'
+            f'<rect class="{shade}" x="{self.start / 2:g}%" y="15%"'
             f' width="{self.width / 2:g}%" height="70%">'
-            f"<title>{escape(f'{self.label.text}: {self.percent}')}</title></rect>"
+            f"<title>{escape(tooltip)}</title></rect>"
         )
-        if self.count is None or self.share < NARROWEST_LABEL:
+        if self.has_hidden_length:
+            end = self.start + self.width
+            rectangle += (
+                f'<line class="stripes" x1="{self.start / 2:g}%" x2="{end / 2:g}%"'
+                ' y1="50%" y2="50%" />'
+            )
+        if not self.text:
             return rectangle
         middle = (self.start + self.width / 2) / 2
         return (
-            f'{rectangle}<text class="on-shade-{self.shade}" x="{middle:g}%" y="50%"'
-            f' dy="0.35em" text-anchor="middle">{self.share:.0f}</text>'
+            f'{rectangle}<text class="on-{shade}" x="{middle:g}%" y="50%"'
+            f' dy="0.35em" text-anchor="middle">{escape(self.text)}</text>'
         )
+
+    @property
+    def text(self) -> str:
+        """Return the text in the segment of a scale; "" if it would not fit."""
+        if self.has_hidden_length:
+            return _("hidden") if self.share >= NARROWEST_WORD else ""
+        if self.count is None or self.share < NARROWEST_LABEL:
+            return ""
+        return whole_percent(self.share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +145,28 @@ class ChartRow:
         return self.answered is None
 
     @property
+    def parts(self) -> Iterator[Segment]:
+        """Yield the parts of the bar of a scale.
+
+        Neighbouring answers with a hidden length are one part, because a part for each
+        would look like their percentages.
+        """
+        in_bar = (segment for segment in self.segments if segment.width)
+        for is_hidden, group in groupby(in_bar, lambda each: each.has_hidden_length):
+            segments = list(group)
+            if not is_hidden:
+                yield from segments
+                continue
+            yield replace(
+                segments[0],
+                share=sum(segment.share for segment in segments),
+                width=round(sum(segment.width for segment in segments), 2),
+                tooltip="\n".join(
+                    f"{segment.label.text}: {segment.percent}" for segment in segments
+                ),
+            )
+
+    @property
     def states(self) -> tuple[str, ...]:
         """Return the numbers below the labels of `ItemChart.states`."""
         states = (self.answered, self.skipped, self.not_applicable, self.not_reached)
@@ -133,7 +180,7 @@ class ChartRow:
         name = f'<bdi class="bar-place">{escape(self.place)}</bdi>'
         if self.is_hidden:
             return f'{name}<span class="bar-hidden">{HIDDEN}</span>'
-        bars = "".join(segment.rectangle for segment in self.segments)
+        bars = "".join(segment.rectangle for segment in self.parts)
         # The line is seen above and below the bar, so that it crosses no number.
         return (
             f'{name}<svg class="bar" aria-hidden="true">'
@@ -158,6 +205,15 @@ def mark(number: int, at: str = "50%") -> str:
         f'<svg class="mark-{number % len(MARKS)}" x="{at}" y="50%" overflow="visible">'
         f'<path d="{shape}" /></svg>'
     )
+
+
+def whole_percent(share: float) -> str:
+    """Return a share of answers, rounded to the nearest whole number.
+
+    Sentences, bars and tables of results all use it, so that they are equal. Response
+    rates, which are compared with a threshold, are rounded down (`rate_lines.percent`).
+    """
+    return f"{share:.0f}"
 
 
 def cell(people: int | None) -> str:

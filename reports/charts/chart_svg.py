@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from html import escape
 from textwrap import wrap
 
-from reports.charts.chart_rows import NARROWEST_LABEL, ChartRow
+from django.utils.translation import gettext as _
+
+from reports.charts.chart_rows import ChartRow, Segment
 from reports.charts.charts import ItemChart
 from reports.suppression import HIDDEN
 
@@ -16,6 +18,12 @@ WHITE_ON, HUE = (0, 6), SHADES[5]
 INK, MUTED = "#15232b", "#51626c"
 WIDTH, MARGIN, LINE, BAR = 800, 20, 22, 20
 LABELS, PERCENT = 220, 70
+# Of answers of which only a bound is known.
+HATCHING = (
+    '<defs><pattern id="hidden" width="6" height="6" patternUnits="userSpaceOnUse"'
+    ' patternTransform="rotate(45)"><rect width="6" height="6" fill="#fff" />'
+    '<rect width="2" height="6" fill="#8a99a3" /></pattern></defs>'
+)
 BARS = WIDTH - 2 * MARGIN - LABELS - PERCENT
 # Letters in a line of the question, and in a label beside a bar.
 LETTERS, LABEL_LETTERS = 80, 30
@@ -41,7 +49,8 @@ def chart_svg(chart: ItemChart) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}"'
         f' viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" role="img">'
         f"<title>{escape(chart.plain_label or chart.name)}</title>"
-        f'<rect width="{WIDTH}" height="{height}" fill="#fff" />{"".join(parts)}</svg>'
+        f'{HATCHING}<rect width="{WIDTH}" height="{height}" fill="#fff" />'
+        f"{''.join(parts)}</svg>"
     )
 
 
@@ -61,18 +70,22 @@ def _scale(chart: ItemChart, y: int) -> Iterator[tuple[int, str]]:
         yield y, _bar(row, left, unit, y)
         y += BAR + 10
     shown = next((row.segments for row in chart.rows if row.segments), ())
+    keys = [
+        (SHADES[segment.shade - 1], segment.label.text)
+        for segment in shown
+        if segment.shade
+    ]
+    if chart.has_hidden_parts:
+        keys.append(("url(#hidden)", _("hidden")))
     x = MARGIN
-    for segment in shown:
-        if not segment.shade:
-            continue
-        width = 30 + 8 * len(segment.label.text)
+    for fill, label in keys:
+        width = 30 + 8 * len(label)
         if x + width > WIDTH - MARGIN:
             x, y = MARGIN, y + LINE
         yield (
             y,
             f'<rect x="{x}" y="{y + 8}" width="12" height="12"'
-            f' fill="{SHADES[segment.shade - 1]}" />'
-            f"{_text(x + 18, y + 18, segment.label.text, size=12)}",
+            f' fill="{fill}" />{_text(x + 18, y + 18, label, size=12)}',
         )
         x += width
 
@@ -81,22 +94,29 @@ def _bar(row: ChartRow, left: int, unit: float, y: int) -> str:
     if row.is_hidden:
         return _text(left, y + 15, HIDDEN)
     parts = []
-    for segment in row.segments:
-        if not segment.width:
-            continue
+    for segment in row.parts:
         x, width = left + segment.start * unit, segment.width * unit
         parts.append(
             f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{BAR}"'
-            f' fill="{SHADES[segment.shade - 1]}" stroke="#fff" />'
+            f' fill="{_fill(segment)}" stroke="#fff" />'
         )
-        if segment.count is not None and segment.share >= NARROWEST_LABEL:
-            color = "#fff" if segment.shade - 1 in WHITE_ON else INK
-            number = f"{segment.share:.0f}"
+        if segment.text:
+            is_dark = segment.shade - 1 in WHITE_ON and not segment.has_hidden_length
+            color = "#fff" if is_dark else INK
             centre = round(x + width / 2)
             parts.append(
-                _text(centre, y + 15, number, color=color, size=12, anchor="middle")
+                _text(
+                    *(centre, y + 15, segment.text),
+                    color=color,
+                    size=12,
+                    anchor="middle",
+                )
             )
     return "".join(parts)
+
+
+def _fill(segment: Segment) -> str:
+    return "url(#hidden)" if segment.has_hidden_length else SHADES[segment.shade - 1]
 
 
 def _answers(chart: ItemChart, y: int) -> Iterator[tuple[int, str]]:
@@ -109,13 +129,14 @@ def _answers(chart: ItemChart, y: int) -> Iterator[tuple[int, str]]:
         figures = segments[at] if segments else None
         width = BARS * figures.share / 100 if figures and not figures.is_hidden else 0
         left = MARGIN + LABELS
+        hue = "url(#hidden)" if figures and figures.has_hidden_length else HUE
         percent = figures.percent if figures else HIDDEN
         yield y, _label(y, chart.columns[at].text)
         yield (
             y,
             (
                 f'<rect x="{left}" y="{y}" width="{width:.1f}" height="{BAR}"'
-                f' fill="{HUE}" />'
+                f' fill="{hue}" />'
             ),
         )
         yield y, _text(WIDTH - MARGIN, y + 15, percent, size=12, anchor="end")

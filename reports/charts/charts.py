@@ -162,6 +162,19 @@ class ItemChart:
                 for segment in shown
                 if segment.shade
             )
+            + (
+                '<li><span class="key shade-hidden"></span>'
+                f"{escape(_('hidden: the figures show only a bound'))}</li>"
+                if self.has_hidden_parts
+                else ""
+            )
+        )
+
+    @property
+    def has_hidden_parts(self) -> bool:
+        """Test that a bar of a scale has parts whose own lengths are hidden."""
+        return self.has_bars and any(
+            part.has_hidden_length for row in self.rows for part in row.parts
         )
 
     @property
@@ -403,13 +416,15 @@ def pages_with(pages: Iterable[ChartPage], names: Container[str]) -> list[ChartP
 def _with_shared_legends(charts: Sequence[ItemChart]) -> list[ItemChart]:
     """Leave out a legend that is the same as that of the chart before."""
     explained: Sequence[Label] = ()
+    explains_hidden = False
     shared = []
     for chart in charts:
         is_same = chart.has_bars and chart.columns == explained
+        is_same = is_same and (explains_hidden or not chart.has_hidden_parts)
         if not chart.has_bars:
             explained = ()
-        elif any(row.segments for row in chart.rows):
-            explained = chart.columns
+        elif any(row.segments for row in chart.rows) and not is_same:
+            explained, explains_hidden = chart.columns, chart.has_hidden_parts
         shared.append(replace(chart, has_legend=not is_same))
     return shared
 

@@ -10,7 +10,7 @@ from django.utils.translation import get_language_bidi, gettext_noop, ngettext
 from django.utils.translation import gettext as _
 
 from reports.charts.changes import Change, change_of_mean, change_of_share
-from reports.charts.chart_rows import ChartKind, ChartRow, Segment
+from reports.charts.chart_rows import ChartKind, ChartRow, Segment, whole_percent
 from reports.school_report.parts import COMMA, SEMICOLON
 from reports.scores.words import signed
 
@@ -52,7 +52,7 @@ def sentence(kind: ChartKind, rows: Sequence[ChartRow], on_scale: int) -> str:
         if share is None:
             return ""
         first = _(ANSWERED[share.sign]) % {
-            "percent": f"{share.percent:.0f}",
+            "percent": whole_percent(share.percent),
             "answers": answers_text,
         }
         return _with_others(first, shown, upper)
@@ -69,7 +69,7 @@ def sentence(kind: ChartKind, rows: Sequence[ChartRow], on_scale: int) -> str:
         first = _("The most frequent answer is “%(answer)s” (over %(percent)s %%)")
     first %= {
         "answer": isolated(segments[most].label.text),
-        "percent": f"{share.percent:.0f}" if share else "",
+        "percent": whole_percent(share.percent) if share else "",
     }
     # Of a multiple choice, single answers can be hidden.
     shown = [row for row in shown if not row.segments[most].is_hidden]
@@ -100,7 +100,7 @@ class Share(NamedTuple):
 
     @property
     def words(self) -> str:
-        number = f"{self.percent:.0f}"
+        number = whole_percent(self.percent)
         return _(BOUNDS[self.sign]) % {"n": number} if self.sign else f"{number} %"
 
 
@@ -115,7 +115,7 @@ def _share(row: ChartRow, answers: slice) -> Share | None:
         if share.is_over:
             return Share("over", share.percent)
     if exact:
-        return Share("at least", int(exact))
+        return Share("at least", exact)
     # All others together are under the rest of one that is over its bound.
     over = [
         segment.coded.percent

@@ -259,6 +259,8 @@ class Progress:
     """How far a step is, by which pages mark it."""
 
     DONE, CURRENT, TO_DO, WAITS = "done", "current", "to-do", "waits"
+    # The round has closed without it.
+    NOT_USED = "not-used"
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +290,7 @@ class Workspace:
     lines: list[StepLine] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Read all figures. At most 11 statements."""
+        """Read all figures. At most 12 statements."""
         administration = self.administration
         self.state = administration.state_at(timezone.now())
         is_over = self.state == State.CLOSED
@@ -310,22 +312,26 @@ class Workspace:
             _("See response rates"), LIVE.pages[0].address(self.administration)
         )
         is_count = administration.denominator == COUNT
+        published = self._published()
+        self.publication = published[0]
         readings = (
             (QUESTIONS, (Progress.DONE, survey_in_words(administration.published))),
             (PEOPLE, self._counted() if is_count else self._invited()),
             (INVITATIONS, self._links() if is_count else self._cards()),
             (LIVE, self._live()),
             (RESULTS, self._results()),
-            (PUBLISH, self._published()),
+            (PUBLISH, published),
         )
         for step, (progress, figure) in readings:
             pages = pages_of(self.permissions, administration, step)
             if not pages and step in (PUBLISH, RESULTS, INVITATIONS):
                 # Not a step of this user.
                 continue
-            if is_over and step in (PEOPLE, INVITATIONS):
-                # What is not done by then is not waited for.
-                progress = Progress.DONE
+            if is_over and step in (PEOPLE, INVITATIONS) and progress == Progress.WAITS:
+                progress = Progress.NOT_USED
+            if step is PUBLISH and progress != Progress.WAITS:
+                label = _("See or withdraw the publication")
+                pages = [NextStep(label, page.address) for page in pages]
             action = self.next if self._is_next(step) else None
             if action and progress == Progress.WAITS:
                 progress = Progress.TO_DO
@@ -343,6 +349,8 @@ class Workspace:
 
     def _invited(self) -> tuple[str, str]:
         if not self.has_people:
+            if self.state == State.CLOSED:
+                return Progress.NOT_USED, _("No one was invited.")
             return Progress.WAITS, _("No one is invited yet.")
         if not self.invited:
             return Progress.DONE, _("People are invited.")
@@ -357,6 +365,8 @@ class Workspace:
             administration=self.administration, revoked_at=None
         ).count()
         if not number:
+            if self.state == State.CLOSED:
+                return Progress.NOT_USED, _("No school has a link.")
             return Progress.WAITS, _("No school has a link yet.")
         words = ngettext("%(n)s school link", "%(n)s school links", number)
         return Progress.DONE, words % {"n": f"{number:,}"}
@@ -370,7 +380,12 @@ class Workspace:
                 words = _("Login cards were made together with those of other schools.")
                 return Progress.DONE, words
             if self.state == State.CLOSED:
-                return Progress.DONE, _("No login cards were made.")
+                words = _("No login cards were made.")
+                schedules = EmailSchedule.objects.filter(administration=pk)
+                if schedules.exclude(confirmed_at=None).exists():
+                    emails = _("E-mails were scheduled.")
+                    return Progress.DONE, f"{emails} {words}"
+                return Progress.NOT_USED, words
             return Progress.WAITS, _("No login cards have been made yet.")
         words = ngettext(
             "%(n)s file of login cards made", "%(n)s files of login cards made", number
@@ -410,7 +425,10 @@ class Workspace:
         counted = _("Counted %(moment)s.") % {"moment": _moment(roll_up.as_of)}
         if roll_up.shared_at:
             return Progress.DONE, f"{counted} {_('Shared with schools.')}"
-        return Progress.DONE, f"{counted} {_('Not shared with schools yet.')}"
+        if self.publication == Progress.DONE:
+            words = _("Schools can read what is published, and no more.")
+            return Progress.DONE, f"{counted} {words}"
+        return Progress.CURRENT, f"{counted} {_('Not shared with schools yet.')}"
 
     def _published(self) -> tuple[str, str]:
         publication = (

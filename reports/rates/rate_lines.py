@@ -28,7 +28,10 @@ NO_COUNT = gettext_lazy("No count yet")
 def percent(part: int, whole: int) -> int | None:
     """Return the response rate (finished ÷ eligible), rounded down.
 
-    Down, because 49.6 % is not yet half of a school. Eligible are all people who are
+    Every rate is rounded down, because it is read beside a threshold: 49.6 % is not yet
+    half of a school, and must not be shown as 50 %. Shares of answers, which have no
+    threshold, are rounded to the nearest number (`charts.chart_rows.whole_percent`).
+    Eligible are all people who are
     invited and neither withdrawn nor opted out nor awaiting consent, in every role;
     without a roster, the number that the school supplied, and then the rate can exceed
     100 %.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 
 from django.utils import timezone
@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 
 from reports.models import Curve
 from reports.rates.progress_pace import WEEK, LastWeek, planned_rates
+from reports.suppression import HIDDEN
 from reports.suppression.rates import Hour, join_small_hours
 from survey.fieldwork.school_calendar import MONDAY_TO_FRIDAY, SchoolCalendar
 from survey.models import Administration
@@ -25,15 +26,55 @@ Curves = Mapping[tuple[int, int], str]
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """One day or hour. Rates are in percent, and None for days to come."""
+    """One day or hour. Starts and finishes are None where hidden.
+
+    Rates are in percent, and None where the finishes are hidden and for days to come.
+    """
 
     label: str
-    started: int
-    finished: int
+    started: int | None
+    finished: int | None
     rate: float | None
     pace: float | None = None
     day: date | None = None
     is_school_day: bool = True
+    is_to_come: bool = False
+
+    @property
+    def started_words(self) -> str:
+        return self._words(self.started)
+
+    @property
+    def finished_words(self) -> str:
+        return self._words(self.finished)
+
+    @property
+    def rate_words(self) -> str:
+        if self.rate is not None:
+            return f"{self.rate} %"
+        return HIDDEN if self.finished is None else "–"
+
+    def _words(self, people: int | None) -> str:
+        if self.is_to_come:
+            return "–"
+        return HIDDEN if people is None else f"{people:,}"
+
+
+def with_hidden(
+    points: Iterable[CurvePoint], *, hides_starts: bool, hides_finishes: bool
+) -> list[CurvePoint]:
+    """Hide the starts, or the finishes and rates, of days or hours until now."""
+    return [
+        point
+        if point.is_to_come
+        else replace(
+            point,
+            started=None if hides_starts else point.started,
+            finished=None if hides_finishes else point.finished,
+            rate=None if hides_finishes else point.rate,
+        )
+        for point in points
+    ]
 
 
 def curves_of(
@@ -125,6 +166,7 @@ def by_day(
                 pace=planned.get(day),
                 day=day,
                 is_school_day=calendar.is_school_day(day),
+                is_to_come=day > today,
             )
         )
     return points
@@ -214,5 +256,8 @@ def day_to_show(hours: Sequence[Hour], requested: str) -> date | None:
 
 
 def percentage(part: int, whole: int) -> float | None:
-    """Return `part` in percent of `whole`, with one decimal."""
-    return round(100 * part / whole, 1) if whole else None
+    """Return `part` in percent of `whole`, with one decimal.
+
+    Rounded down, by the rule of `rate_lines.percent`.
+    """
+    return 1000 * part // whole / 10 if whole else None

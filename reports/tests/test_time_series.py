@@ -85,6 +85,13 @@ def test_days_without_school_are_marked():
     assert off == [False, True, True, True, False]
 
 
+def test_a_rate_is_never_rounded_up_to_a_threshold():
+    # 49.96 % with one decimal; 50.0 % would look like half.
+    assert time_series.percentage(1249, 2500) == 49.9
+    assert time_series.percentage(1250, 2500) == 50.0
+    assert time_series.percentage(1, 0) is None
+
+
 def test_without_a_threshold_no_pace_is_drawn():
     points = time_series.by_day([], administration(3), eligible=40, needed=0)
     assert {point.pace for point in points} == {None}

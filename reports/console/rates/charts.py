@@ -38,6 +38,11 @@ def curve_context(
         curves = time_series.curves_of([administration], level, [place])
     text = curves.get((administration.pk, place))
     hours = time_series.hours_of(text, is_exact=sees_all)
+    # All of them wait for a later day: nobody on each day would contradict their sum.
+    hides_starts = bool(figures.started) and not any(hour[1] for hour in hours)
+    hides_finishes = bool(figures.finished) and not any(hour[2] for hour in hours)
+    if not sees_all and hides_starts and (hides_finishes or not figures.finished):
+        return {"days": None, "waiting_hour": SMALLEST_HOUR}
     days = time_series.by_day(
         hours,
         administration,
@@ -48,16 +53,24 @@ def curve_context(
     requested = request.GET.get("day", "")
     day = time_series.day_to_show(hours, requested)
     of_day = time_series.by_hour(hours, day, eligible=eligible) if day else []
-    past = [point for point in days if point.rate is not None]
+    if not sees_all:
+        days, of_day = (
+            time_series.with_hidden(
+                points, hides_starts=hides_starts, hides_finishes=hides_finishes
+            )
+            for points in (days, of_day)
+        )
+    past = [point for point in days if not point.is_to_come]
     return {
         "days": days,
         "days_figures": figures,
         "days_eligible": eligible,
-        "days_past": past[-1] if past else None,
+        "days_past": past[-1] if eligible and past else None,
         "days_have_pace": any(point.pace is not None for point in days),
         "days_have_off": any(not point.is_school_day for point in days),
         "days_plot": curve_plot(days),
         "smallest_hour": None if sees_all else SMALLEST_HOUR,
+        "hides_finishes": hides_finishes and not sees_all,
         "active_days": {hour.date() for hour, *_ in hours},
         "day": day,
         "day_is_requested": day is not None and requested == day.isoformat(),

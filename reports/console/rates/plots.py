@@ -89,7 +89,9 @@ def curve_plot(points: Sequence[CurvePoint]) -> CurvePlot | None:
     if not points:
         return None
     width = 100 / len(points)
-    people_top = axis_top(max(max(point.started, point.finished) for point in points))
+    people_top = axis_top(
+        max(max(point.started or 0, point.finished or 0) for point in points)
+    )
     rates = [
         rate
         for point in points
@@ -171,11 +173,12 @@ def rate_axis_top(most: float) -> int:
 
 
 def _column(point: CurvePoint, left: float, width: float, top: int) -> Column:
-    started, finished = 100 * point.started / top, 100 * point.finished / top
+    started = 100 * (point.started or 0) / top
+    finished = 100 * (point.finished or 0) / top
     words = _("%(label)s: %(started)s started, %(finished)s finished") % {
         "label": point.label,
-        "started": f"{point.started:,}",
-        "finished": f"{point.finished:,}",
+        "started": point.started_words,
+        "finished": point.finished_words,
     }
     if point.rate is not None:
         words = f"{words}, {floor(point.rate)} %"

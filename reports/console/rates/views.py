@@ -165,7 +165,9 @@ def rates_school(request: StaffRequest, pk: int) -> HttpResponse:
     panels = role_panels(
         permissions, school, board.same_wave, calendars.of(school.district_id), curves
     )
-    chosen = next(panel for panel in panels if panel.administration == board.chosen)
+    # The chosen one comes first: its days are below, and a link may have named it.
+    panels.sort(key=lambda panel: panel.administration != board.chosen)
+    chosen = panels[0]
     codes = watched_codes(permissions, board.chosen).filter(school=school)
     crowded = sorted(
         crowded_periods(codes).values(), key=attrgetter("answered", "starts")

@@ -39,6 +39,15 @@ def test_a_coded_answer_is_a_bound():
     assert not any(text.isdigit() for text in drawn)
 
 
+def test_hidden_parts_of_a_scale_are_hatched_and_named():
+    hatched = 'fill="url(#hidden)"'
+    content = chart_svg(chart(definition(**LIKERT), {"Lincoln": coded(1, 1, 4, 4)}))
+    # The part with its word, and the legend.
+    assert content.count(hatched) == texts(content).count("hidden") == 2
+    content = chart_svg(chart(definition(**LIKERT), {"Lincoln": group(1, 1, 4, 4)}))
+    assert hatched not in content and "hidden" not in texts(content)
+
+
 def test_a_hidden_item_has_stars_and_no_bars():
     content = chart_svg(chart(definition(), {"Lincoln": None}))
     assert texts(content).count("*") == 4

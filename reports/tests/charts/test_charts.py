@@ -94,6 +94,30 @@ def test_a_narrow_segment_has_no_number():
     assert "text-anchor" not in page
 
 
+def test_neighbouring_hidden_answers_are_one_hatched_part():
+    places = {"Lincoln": coded(2, 1, 2, 15), "Riverside": coded(1, 1, 4, 4)}
+    item_chart = chart(definition(**LIKERT), places)
+    [first, second] = item_chart.rows
+    # Their length together is what the exact one leaves; it was in three equal parts.
+    assert [segment.width for segment in first.segments] == [8.33, 8.33, 8.33, 75]
+    assert [part.width for part in first.parts] == [24.99, 75]
+    assert [part.text for part in second.parts] == ["hidden"]
+    page = html(item_chart)
+    assert page.count('<rect class="shade-hidden"') == 2
+    assert not re.search(r'<rect class="shade-[123]"', page)
+    assert page.count("hidden: the figures show only a bound") == 1
+    assert page.count("<title>") == 3
+    # No part is joined or hatched where all are exact.
+    page = html(chart(definition(**LIKERT), {"Lincoln": group(10, 20, 30, 40)}))
+    assert "shade-hidden" not in page
+
+
+def test_a_bound_is_rounded_as_in_the_table():
+    item_chart = chart(definition(**LIKERT), {"Lincoln": coded(14, 2, 1, 15)})
+    assert item_chart.sentence == "At least 47 % answered “Rather agree” or “Agree”."
+    assert item_chart.rows[0].segments[-1].cell == '47 % <span class="hint">(15)</span>'
+
+
 def test_other_lists_have_bars_of_one_hue_the_longest_first():
     places = {"Lincoln": group(10, 40, 20, 30), "District": group(4, 3, 2, 1)}
     item_chart = chart(definition(), places)
@@ -322,7 +346,8 @@ def test_a_coded_answer_is_a_bound_in_the_picture_and_the_table():
     assert [segment.share for segment in segments] == [2, 2, 38, 58]
     page = html(item_chart)
     assert '<td class="number">under 5\u00a0%</td>' in page
-    assert "<title>Disagree: under 5\u00a0%</title>" in page
+    lines = [f"{label}: under 5\u00a0%" for label in AGREE[:2]]
+    assert "<title>{}</title>".format("\n".join(lines)) in page
     assert "(0)" not in page and "(4)" not in page
     # Both parts are exact.
     assert item_chart.sentence == "96 % answered “Rather agree” or “Agree”."

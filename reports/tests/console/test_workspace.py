@@ -12,7 +12,7 @@ from reports.console.workspace import Workspace
 from reports.models import Publication, ResultsRollUp
 from reports.rates.rollup import roll_up
 from reports.tests.conftest import invite
-from survey.models import Administration
+from survey.models import Administration, EmailSchedule
 
 pytestmark = pytest.mark.django_db
 HOUR = timedelta(hours=1)
@@ -64,9 +64,8 @@ def test_results_and_publication_of_a_closed_round(staff, students):
         released_at=now,
         hidden_as_of=now,
     )
-    assert steps(staff.state, students)["Results"][1].endswith(
-        "Not shared with schools yet."
-    )
+    progress, figure = steps(staff.state, students)["Results"]
+    assert progress == "current" and figure.endswith("Not shared with schools yet.")
     # A coordinator has no results until they are shared.
     assert "Results" not in steps(staff.chen, students)
     roll_up_of.shared_at = now
@@ -76,6 +75,58 @@ def test_results_and_publication_of_a_closed_round(staff, students):
         administration=students, title="x", basis="b", digest="d", published_at=now
     )
     assert steps(staff.state, students)["Publish"][0] == "done"
+
+
+def test_results_that_everybody_may_read_do_not_wait_to_be_shared(staff, students):
+    invite(students, staff.lincoln, 40, finished=10)
+    roll_up()
+    now = timezone.now()
+    change(students, opens_at=now - 9 * HOUR, closes_at=now - HOUR)
+    ResultsRollUp.objects.create(
+        administration=students,
+        as_of=now,
+        written_at=now,
+        layout={},
+        released_at=now,
+        hidden_as_of=now,
+    )
+    publication = Publication.objects.create(
+        administration=students, title="x", basis="b", digest="d", published_at=now
+    )
+    progress, figure = steps(staff.state, students)["Results"]
+    assert progress == "done"
+    assert figure.endswith("Schools can read what is published, and no more.")
+    current = Administration.objects.get(pk=students.pk)
+    publish = Workspace(Permissions(staff.state), current).lines[-1]
+    assert [page.label for page in publish.pages] == ["See or withdraw the publication"]
+    # Until the embargo ends, nobody can read it.
+    publication.embargo_until = now + HOUR
+    publication.save()
+    lines = steps(staff.state, students)
+    assert lines["Results"][1].endswith("Not shared with schools yet.")
+    assert lines["Publish"][0] == "current"
+    publication.withdrawn_at, publication.withdrawn_because = now, "Wrong"
+    publication.save()
+    publish = Workspace(Permissions(staff.state), current).lines[-1]
+    assert [page.label for page in publish.pages] == ["Publish for everybody"]
+
+
+def test_invitations_that_a_closed_round_did_without_are_not_done(staff, students):
+    invite(students, staff.lincoln, 40, finished=10)
+    roll_up()
+    now = timezone.now()
+    assert steps(staff.state, students)["Invitations"][0] != "not-used"
+    change(students, opens_at=now - 9 * HOUR, closes_at=now - HOUR)
+    unused = ("not-used", "No login cards were made.")
+    assert steps(staff.state, students)["Invitations"] == unused
+    schedule = EmailSchedule.objects.create(administration=students)
+    assert steps(staff.state, students)["Invitations"] == unused
+    schedule.confirmed_at, schedule.confirmed_by = now, staff.state
+    schedule.save()
+    assert steps(staff.state, students)["Invitations"] == (
+        "done",
+        "E-mails were scheduled. No login cards were made.",
+    )
 
 
 def test_a_coordinator_sees_the_cards_of_the_own_school_only(staff, students):

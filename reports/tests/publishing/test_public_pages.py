@@ -69,6 +69,8 @@ class TestPages:
         text = page("published_school", fall.pk, staff.lincoln.pk, language="es").text
         assert "Escuela segura" in text
         assert 'lang="es"' in text
+        assert "Una medida resume las respuestas" in text
+        assert "A measure sums up the answers" not in text
         accepted = Client().get(
             reverse("published_school", args=[fall.pk, staff.lincoln.pk]),
             headers={"accept-language": "es-MX,en;q=0.5"},

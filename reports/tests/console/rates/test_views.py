@@ -541,6 +541,56 @@ def test_the_hours_of_a_day_are_open_once_it_was_chosen(client, staff, counted):
         assert ('<details id="hours" class="hours" open>' in page) == is_open
 
 
+def days_of_lincoln(client, user, school):
+    page = log_in(client, user).get(f"/console/rates/schools/{school.pk}/")
+    cells = [
+        (point.started_words, point.finished_words, point.rate_words)
+        for point in page.context["days"] or ()
+    ]
+    return visible_text(page), cells
+
+
+def test_days_are_not_drawn_while_all_of_them_are_hidden(client, staff, administer):
+    teachers = administer("teachers", Role.TEACHER)
+    invite(teachers, staff.lincoln, 11, started=8, finished=7)
+    roll_up()
+    shown, cells = days_of_lincoln(client, staff.chen, staff.lincoln)
+    assert "63 %" in shown and "7 of 11 finished" in shown
+    assert (
+        "The chart of days is hidden while fewer than 10 people have started" in shown
+    )
+    assert cells == [] and "0.0 %" not in shown
+    # There was something to hide.
+    _shown, cells = days_of_lincoln(client, staff.state, staff.lincoln)
+    assert ("8", "7", "63.6 %") in cells
+
+
+def test_finishes_of_few_people_are_stars_beside_the_starts(client, staff, administer):
+    teachers = administer("teachers", Role.TEACHER)
+    invite(teachers, staff.lincoln, 16, started=12, finished=7)
+    roll_up()
+    shown, cells = days_of_lincoln(client, staff.chen, staff.lincoln)
+    assert "* Hidden until there are at least 10 finishes." in shown
+    # From the opening until yesterday, today, and days to come.
+    assert cells == [("0", "*", "*")] * 10 + [("12", "*", "*")] + [("–", "–", "–")] * 10
+
+
+def test_the_round_of_a_link_is_the_first_of_its_school(client, staff, administer):
+    wave = Wave.objects.create(name="Spring 2027")
+    rounds = [
+        administer(role, role, wave=wave) for role in (Role.STUDENT, Role.TEACHER)
+    ]
+    for administration in rounds:
+        invite(administration, staff.lincoln, 20)
+    roll_up()
+    log_in(client, staff.chen)
+    for administration in rounds:
+        address = f"/console/rates/schools/{staff.lincoln.pk}/"
+        page = client.get(address, {"administration": administration.pk})
+        first = page.context["panels"][0]
+        assert first.administration == administration
+
+
 def test_days_without_school_are_named_in_the_table(client, staff, counted):
     DayOff.objects.create(
         name="Long break",
