@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from django.contrib import messages
 from django.core.exceptions import ValidationError
-from django.http import Http404, HttpResponse
+from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
@@ -20,7 +21,13 @@ from survey.instrument.drafts.commands import CommandRefused, languages_of
 from survey.instrument.drafts.corrections import start_correction
 from survey.instrument.drafts.reading import read_rows_of
 from survey.instrument.drafts.store import undoable
-from survey.instrument.drafts.texts import TextChanged, places_of, save_text, texts_in
+from survey.instrument.drafts.texts import (
+    DraftText,
+    TextChanged,
+    places_of,
+    save_text,
+    texts_in,
+)
 from survey.instrument.drafts.workbook import ChangeConflict, LimitReached
 from survey.instrument.xlsform.languages import Language
 from survey.models import Survey
@@ -64,7 +71,7 @@ def survey_edit_texts(request: StaffRequest, pk: int) -> HttpResponse:
     languages = languages_of(reading.book)
     language = _language(request, languages)
     texts = texts_in(reading.book, language, places_of(reading))
-    counts = {state: sum(text.state == state for text in texts) for state in SHOWN}
+    counts = _counts(texts)
     shown = request.GET.get("show", "all")
     if shown in ("missing", "stale"):
         texts = [text for text in texts if text.state == shown]
@@ -94,6 +101,10 @@ def survey_edit_texts(request: StaffRequest, pk: int) -> HttpResponse:
     )
 
 
+def _counts(texts: list[DraftText]) -> dict[str, int]:
+    return {state: sum(text.state == state for text in texts) for state in SHOWN}
+
+
 def _language(request: StaffRequest, languages: list[Language]) -> Language:
     """Return the language that is asked for, else the first translation."""
     asked = request.GET.get("language") or request.POST.get("language", "")
@@ -102,7 +113,7 @@ def _language(request: StaffRequest, languages: list[Language]) -> Language:
 
 
 def _save(request: StaffRequest, survey: Survey) -> HttpResponse:
-    """Save one text. Answer htmx with its row, and a plain form with the page."""
+    """Save one text. Answer scripts in JSON, and a plain form with the page."""
     sheet, _dash, rest = request.POST.get("text_id", "").partition("-")
     key, _dash, field = rest.partition("-")
     code, text = request.POST.get("language", ""), request.POST.get("text", "")
@@ -132,27 +143,36 @@ def _save(request: StaffRequest, survey: Survey) -> HttpResponse:
         words = error.messages[0] if isinstance(error, ValidationError) else str(error)
         context |= {"mine": text, "error": words}
         status = 422
-    if not request.htmx and status == 200:
+    is_json = request.headers.get("Accept", "") == "application/json"
+    if not is_json and status == 200:
         messages.success(request, _("Saved."))
         return redirect(request.get_full_path())
     survey.refresh_from_db(fields=["last_change"])
     reading = read_rows_of(survey)
     languages = {language.code: language for language in languages_of(reading.book)}
-    if code not in languages:
-        raise Http404
-    language = languages[code]
-    texts = texts_in(reading.book, language, places_of(reading))
+    texts = []
+    if language := languages.get(code):
+        texts = texts_in(reading.book, language, places_of(reading))
     row = next((row for row in texts if row.id == f"{sheet}-{key}-{field}"), None)
     if row is None:
+        if is_json:
+            # Another status would stop all that waits behind this text.
+            return JsonResponse({"error": context.get("error", "")}, status=422)
         raise Http404
     context |= {
         "row": row,
         "language": language,
         "first": next(iter(languages.values())),
     }
-    if request.htmx:
-        # htmx puts nothing into the page from a reply with an error's status.
-        return render(request, "survey/console/editor/_text.html", context)
+    if is_json:
+        html = render_to_string("survey/console/editor/_text.html", context, request)
+        body = {
+            "html": html,
+            "text": row.text,
+            "error": context.get("error", ""),
+            "counts": _counts(texts),
+        }
+        return JsonResponse(body, status=status)
     return render(
         request, "survey/console/editor/text_alone.html", context, status=status
     )
