@@ -47,6 +47,12 @@ def own_draft_or_404(request: StaffRequest, pk: int) -> Survey:
     return survey
 
 
+def is_kept(survey: Survey, language: Language) -> bool:
+    """Return whether a correction must have this language to be published."""
+    corrected = survey.corrects.survey.languages if survey.corrects else []
+    return language.code in {row["code"] for row in corrected}
+
+
 @needs(Capability.MANAGE_SURVEYS)
 @require_POST
 def survey_correct_here(request: StaffRequest, pk: int) -> HttpResponse:
@@ -56,7 +62,10 @@ def survey_correct_here(request: StaffRequest, pk: int) -> HttpResponse:
     if published is None:
         raise Http404
     draft = start_correction(corrects=published, by=request.user, request=request)
-    return redirect("survey_edit_texts", draft.pk)
+    response = redirect("survey_edit_texts", draft.pk)
+    # What is wrong is in the original more often than in a translation.
+    response["Location"] += f"?language={survey.languages[0]['code']}"
+    return response
 
 
 @needs(Capability.MANAGE_SURVEYS)
@@ -92,6 +101,7 @@ def survey_edit_texts(request: StaffRequest, pk: int) -> HttpResponse:
             "languages": languages,
             "language": language,
             "first": languages[0],
+            "can_remove": language != languages[0] and not is_kept(survey, language),
             "undo": undoable(survey, request.user) is not None,
             "shown": shown,
             "filters": [
