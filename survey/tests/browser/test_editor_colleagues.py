@@ -175,3 +175,27 @@ def test_a_comment_stays_when_its_author_is_logged_out(
     expect(page.locator("#ed-notice")).to_be_visible()
     expect(page.get_by_label("New comment")).to_have_value("Could it be “animal”?")
     assert not DraftComment.objects.exists()
+
+
+def test_a_comment_that_is_not_sent_waits_at_its_question(
+    device: Callable, server, staff, draft
+):
+    page = open_console(device(viewport=DESK), staff.state, server.url)
+    page.goto(f"/console/surveys/{draft.pk}/edit/")
+    lines = page.locator(".ed-entries a")
+    lines.filter(has_text="Which pet?").click()
+    comment = page.get_by_label("New comment")
+    comment.fill("Could it be “animal”?")
+    lines.filter(has_text="Its age?").click()
+    expect(page.locator("#ed-settings textarea").first).to_have_value("Its age?")
+    expect(comment).to_have_value("")
+    lines.filter(has_text="Which pet?").click()
+    expect(comment).to_have_value("Could it be “animal”?")
+    page.reload()
+    expect(comment).to_have_value("Could it be “animal”?")
+    page.get_by_role("button", name="Add comment").click()
+    expect(page.locator(".comment-text")).to_have_text("Could it be “animal”?")
+    expect(comment).to_have_value("")
+    page.reload()
+    expect(page.locator(".comment-text")).to_be_visible()
+    expect(comment).to_have_value("")
