@@ -5,6 +5,8 @@ import { previewAnswers, storePreviewPage, storedPreview } from "./preview_stora
 
 const serverFetch = window.fetch.bind(window);
 const previewed = readPreviewed();
+// “Saved” would contradict “nothing is saved”.
+document.getElementById("status")?.setAttribute("hidden", "");
 
 function readPreviewed() {
   const element = document.getElementById("take");

@@ -21,7 +21,7 @@ from accounts.access import needs
 from accounts.http import CSV, StaffRequest, attachment
 from accounts.permissions import Capability
 from survey.console.checked_files import MOST_SHOWN, confirmed_content, signed_content
-from survey.console.surveys.texts import own_draft_or_404
+from survey.console.surveys.texts import is_kept, own_draft_or_404
 from survey.console.table_files import UploadField
 from survey.instrument.drafts.commands import (
     CommandRefused,
@@ -242,7 +242,7 @@ def survey_edit_texts_remove(
     reading = read_rows_of(survey)
     _first, *translations = languages_of(reading.book)
     doomed = next((row for row in translations if row.code == language), None)
-    if doomed is None:
+    if doomed is None or is_kept(survey, doomed):
         raise Http404
     if request.method == "POST":
         try:

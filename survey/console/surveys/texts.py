@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from django.contrib import messages
 from django.core.exceptions import ValidationError
-from django.http import Http404, HttpResponse
+from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
@@ -20,7 +21,13 @@ from survey.instrument.drafts.commands import CommandRefused, languages_of
 from survey.instrument.drafts.corrections import start_correction
 from survey.instrument.drafts.reading import read_rows_of
 from survey.instrument.drafts.store import undoable
-from survey.instrument.drafts.texts import TextChanged, places_of, save_text, texts_in
+from survey.instrument.drafts.texts import (
+    DraftText,
+    TextChanged,
+    places_of,
+    save_text,
+    texts_in,
+)
 from survey.instrument.drafts.workbook import ChangeConflict, LimitReached
 from survey.instrument.xlsform.languages import Language
 from survey.models import Survey
@@ -40,6 +47,12 @@ def own_draft_or_404(request: StaffRequest, pk: int) -> Survey:
     return survey
 
 
+def is_kept(survey: Survey, language: Language) -> bool:
+    """Return whether a correction must have this language to be published."""
+    corrected = survey.corrects.survey.languages if survey.corrects else []
+    return language.code in {row["code"] for row in corrected}
+
+
 @needs(Capability.MANAGE_SURVEYS)
 @require_POST
 def survey_correct_here(request: StaffRequest, pk: int) -> HttpResponse:
@@ -49,7 +62,10 @@ def survey_correct_here(request: StaffRequest, pk: int) -> HttpResponse:
     if published is None:
         raise Http404
     draft = start_correction(corrects=published, by=request.user, request=request)
-    return redirect("survey_edit_texts", draft.pk)
+    response = redirect("survey_edit_texts", draft.pk)
+    # What is wrong is in the original more often than in a translation.
+    response["Location"] += f"?language={survey.languages[0]['code']}"
+    return response
 
 
 @needs(Capability.MANAGE_SURVEYS)
@@ -64,7 +80,7 @@ def survey_edit_texts(request: StaffRequest, pk: int) -> HttpResponse:
     languages = languages_of(reading.book)
     language = _language(request, languages)
     texts = texts_in(reading.book, language, places_of(reading))
-    counts = {state: sum(text.state == state for text in texts) for state in SHOWN}
+    counts = _counts(texts)
     shown = request.GET.get("show", "all")
     if shown in ("missing", "stale"):
         texts = [text for text in texts if text.state == shown]
@@ -85,6 +101,7 @@ def survey_edit_texts(request: StaffRequest, pk: int) -> HttpResponse:
             "languages": languages,
             "language": language,
             "first": languages[0],
+            "can_remove": language != languages[0] and not is_kept(survey, language),
             "undo": undoable(survey, request.user) is not None,
             "shown": shown,
             "filters": [
@@ -92,6 +109,10 @@ def survey_edit_texts(request: StaffRequest, pk: int) -> HttpResponse:
             ],
         },
     )
+
+
+def _counts(texts: list[DraftText]) -> dict[str, int]:
+    return {state: sum(text.state == state for text in texts) for state in SHOWN}
 
 
 def _language(request: StaffRequest, languages: list[Language]) -> Language:
@@ -102,7 +123,7 @@ def _language(request: StaffRequest, languages: list[Language]) -> Language:
 
 
 def _save(request: StaffRequest, survey: Survey) -> HttpResponse:
-    """Save one text. Answer htmx with its row, and a plain form with the page."""
+    """Save one text. Answer scripts in JSON, and a plain form with the page."""
     sheet, _dash, rest = request.POST.get("text_id", "").partition("-")
     key, _dash, field = rest.partition("-")
     code, text = request.POST.get("language", ""), request.POST.get("text", "")
@@ -132,27 +153,36 @@ def _save(request: StaffRequest, survey: Survey) -> HttpResponse:
         words = error.messages[0] if isinstance(error, ValidationError) else str(error)
         context |= {"mine": text, "error": words}
         status = 422
-    if not request.htmx and status == 200:
+    is_json = request.headers.get("Accept", "") == "application/json"
+    if not is_json and status == 200:
         messages.success(request, _("Saved."))
         return redirect(request.get_full_path())
     survey.refresh_from_db(fields=["last_change"])
     reading = read_rows_of(survey, with_pyxform=False)
     languages = {language.code: language for language in languages_of(reading.book)}
-    if code not in languages:
-        raise Http404
-    language = languages[code]
-    texts = texts_in(reading.book, language, places_of(reading))
+    texts = []
+    if language := languages.get(code):
+        texts = texts_in(reading.book, language, places_of(reading))
     row = next((row for row in texts if row.id == f"{sheet}-{key}-{field}"), None)
     if row is None:
+        if is_json:
+            # Another status would stop all that waits behind this text.
+            return JsonResponse({"error": context.get("error", "")}, status=422)
         raise Http404
     context |= {
         "row": row,
         "language": language,
         "first": next(iter(languages.values())),
     }
-    if request.htmx:
-        # htmx puts nothing into the page from a reply with an error's status.
-        return render(request, "survey/console/editor/_text.html", context)
+    if is_json:
+        html = render_to_string("survey/console/editor/_text.html", context, request)
+        body = {
+            "html": html,
+            "text": row.text,
+            "error": context.get("error", ""),
+            "counts": _counts(texts),
+        }
+        return JsonResponse(body, status=status)
     return render(
         request, "survey/console/editor/text_alone.html", context, status=status
     )

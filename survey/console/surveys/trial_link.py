@@ -8,6 +8,7 @@ time and without logging in. It shows questions, never answers or people.
 from __future__ import annotations
 
 import zlib
+from urllib.parse import quote, urlencode
 
 import qrcode
 from csp.constants import SELF
@@ -16,6 +17,7 @@ from django.core import signing
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
@@ -68,11 +70,12 @@ def administration_test_link(request: StaffRequest, pk: int) -> HttpResponseBase
             "language": language,
             "frame": f"{take}?language={language}",
             "link": link,
+            "mail": mail_of(administration.title, link),
             "qr_path": qr_path(link),
             "hours": VALID_FOR_HOURS,
         },
     )
-    return csp_update({"frame-src": [SELF]})(lambda _: response)(request)
+    return csp_update({"frame-src": [SELF]})(lambda request: response)(request)
 
 
 @needs(Capability.MANAGE_SURVEYS)
@@ -93,6 +96,7 @@ def survey_test_link(request: StaffRequest, pk: int) -> HttpResponse:
         {
             "survey": survey,
             "link": link,
+            "mail": mail_of(survey.full_title, link),
             "qr_path": qr_path(link),
             "days": DRAFT_VALID_FOR_DAYS,
         },
@@ -166,6 +170,14 @@ def _expired(request: HttpRequest) -> HttpResponse:
     page = render(request, "survey/console/survey_test_expired.html", status=404)
     page["Cache-Control"] = "private, no-store"
     return page
+
+
+def mail_of(title: str, link: str) -> str:
+    """Return the address of an email that has the link in it."""
+    subject = _("Please try: %(title)s") % {"title": title}
+    words = {"subject": subject, "body": f"{link}\r\n"}
+    # In such addresses a plus is no blank.
+    return f"mailto:?{urlencode(words, quote_via=quote)}"
 
 
 def qr_path(link: str) -> dict[str, object]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
@@ -26,7 +27,7 @@ from survey.instrument.drafts.workbook import ChangeConflict, DraftBook, Row, Sh
 from survey.instrument.xlsform.languages import Language
 from survey.instrument.xlsform.names import has_open_reference, normalised, quoted_names
 from survey.instrument.xlsform.types import parse_type
-from survey.models import Survey
+from survey.models import DraftChange, Survey
 
 FIELDS: Mapping[str, tuple[str, ...]] = {
     "settings": ("title",),
@@ -45,13 +46,19 @@ FIELD_WORDS = {
 # Characters that cannot be seen, and mean something: for right-to-left texts, emoji
 # and blanks that do not break.
 MEANINGFUL = "\n\t\u200c\u200d\u200e\u200f\u00a0\ufe0f"
+# Of the changes since a text was shown, to name who has changed it.
+MOST_READ = 200
 
 
 class TextChanged(ChangeConflict):
     """Somebody has changed the text meanwhile; `text` is what it is now."""
 
-    def __init__(self, text: str) -> None:
-        super().__init__(_("Somebody has changed this text meanwhile."))
+    def __init__(self, text: str, *, is_same_user: bool = False) -> None:
+        super().__init__(
+            _("You changed this text in another window.")
+            if is_same_user
+            else _("Somebody has changed this text meanwhile.")
+        )
         self.text = text
 
 
@@ -145,15 +152,30 @@ def _pages_by_key(reading: DraftReading) -> dict[str, int]:
 def texts_in(
     book: DraftBook, language: Language, places: Places | None = None
 ) -> list[DraftText]:
-    """Return all texts, in the order of the workbook's sheets."""
-    return [
-        text
-        for name, fields in FIELDS.items()
-        if name in book.sheets
-        for text in _texts_of_sheet(
-            book, book.sheets[name], fields, language, places or {}
-        )
-    ]
+    """Return the title, the questions, each with its options, and the measures.
+
+    Lists of options that no question uses are left out.
+    """
+    by_row: dict[str, dict[str, list[DraftText]]] = {}
+    for name, fields in FIELDS.items():
+        rows = by_row[name] = {}
+        if name in book.sheets:
+            sheet = book.sheets[name]
+            for text in _texts_of_sheet(book, sheet, fields, language, places or {}):
+                rows.setdefault(text.key, []).append(text)
+    keys_by_list: dict[str, list[str]] = {}
+    choices = book.sheet("choices")
+    for row in choices.rows:
+        keys_by_list.setdefault(choices.value(row, "list"), []).append(row.key)
+    survey = book.sheet("survey")
+    texts = [*chain.from_iterable(by_row["settings"].values())]
+    for row in survey.rows:
+        texts += by_row["survey"].get(row.key, [])
+        options = parse_type(survey.value(row, "type")).option_set
+        # A list of several questions stands at the first of them.
+        for key in keys_by_list.pop(options, []) if options else []:
+            texts += by_row["choices"].get(key, [])
+    return [*texts, *chain.from_iterable(by_row["measures"].values())]
 
 
 def _texts_of_sheet(
@@ -236,7 +258,8 @@ def save_text(
         row = target.row(key)
         current = row.cells.get(text_column(book, target, field, languages[code]), "")
         if current not in (seen, text):
-            raise TextChanged(current)
+            author = _author_of(survey, sheet, key)
+            raise TextChanged(current, is_same_user=author == by.pk)
         before = _one(book, target, row, field, languages[code])
         if text != current:
             is_first = code == next(iter(languages))
@@ -248,6 +271,16 @@ def save_text(
 
     about = {"field": field, "language": code, "text": text[:80]}
     return change_draft(survey, command, action="set_text", by=by, about=about)
+
+
+def _author_of(survey: Survey, sheet: str, key: str) -> int | None:
+    """Return who has changed a row last. 1 statement."""
+    changes = DraftChange.objects.filter(survey=survey).order_by("-number")
+    for author, operations in changes.values_list("by", "operations")[:MOST_READ]:
+        for operation in operations:
+            if (operation["sheet"], operation.get("key")) == (sheet, key):
+                return int(author) if author else None
+    return None
 
 
 def _one(

@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
+from survey.instrument.definitions.publishing import publish_survey
+from survey.instrument.drafts.corrections import start_correction
 from survey.models import DraftComment, Survey
 from survey.tests.browser.accessibility import DESK, check_both
 from survey.tests.browser.test_cards_journey import open_console
+from survey.tests.browser.test_editor import paste
 from survey.tests.console.test_surveys import draft_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -66,6 +69,62 @@ def test_a_file_is_translated_checked_saved_and_undone(
     expect(page.get_by_role("link", name="Español", exact=True)).to_be_visible()
 
 
+def test_texts_are_saved_while_they_are_typed_and_none_is_lost(
+    device: Callable, server, staff, draft
+):
+    published = publish_survey(survey=draft)
+    correction = start_correction(corrects=published, by=staff.state)
+    address = f"/console/surveys/{correction.pk}/edit/texts/?language=es"
+    context = device(viewport=DESK)
+    page = open_console(context, staff.state, server.url)
+    page.goto(address)
+    field = page.get_by_label("Page 1: Which pet?, Español")
+    field.fill("¿Qué")
+    row = page.locator(".text-row", has=field)
+    expect(row.get_by_role("status")).to_have_text("Saved")
+    # The cursor stays where it was.
+    expect(field).to_be_focused()
+    field.press_sequentially(" animal?")
+    page.reload()
+    expect(field).to_have_value("¿Qué animal?")
+    expect(row.get_by_role("status")).to_have_text("Saved")
+
+    # Without a login, nothing but a link to it is shown, and the text stays.
+    cookies = context.cookies()
+    context.clear_cookies()
+    field.fill("¿Qué mascota tienes?")
+    expect(page.get_by_role("link", name="Log in in a new tab")).to_be_visible()
+    expect(field).to_have_value("¿Qué mascota tienes?")
+    expect(page.get_by_label("Password")).to_have_count(0)
+    context.add_cookies(cookies)
+    page.evaluate("window.dispatchEvent(new Event('focus'))")
+    expect(row.get_by_role("status")).to_have_text("Saved")
+
+    # What was typed last is compared as well.
+    field.fill("¿Cuál mascota?")
+    page.get_by_role("link", name="Compare and publish").click()
+    expect(page.get_by_text("1 changed text")).to_be_visible()
+    expect(page.get_by_role("cell", name="¿Cuál mascota?")).to_be_visible()
+
+
+def test_a_column_fills_the_texts_from_one_downwards(
+    device: Callable, server, staff, draft
+):
+    page = open_console(device(viewport=DESK), staff.state, server.url)
+    page.goto(f"/console/surveys/{draft.pk}/edit/texts/?language=es")
+    missing = page.get_by_role("link", name="Missing (1)")
+    expect(missing).to_be_visible()
+    fields = page.locator(".text-row textarea")
+    fields.first.focus()
+    page.on("dialog", lambda dialog: dialog.accept())
+    paste(page, 'Mascotas\r\n\r\n"Su\nmascota"\r\n')
+    expect(page.get_by_role("link", name="Missing (0)")).to_be_visible()
+    saved = page.locator(".text-row [role=status]", has_text="Saved")
+    expect(saved).to_have_count(2)
+    values = fields.evaluate_all("fields => fields.map((field) => field.value)")
+    assert (values[0], values[2]) == ("Mascotas", "Su\nmascota") and values[1]
+
+
 def test_two_colleagues_see_each_other_and_settle_a_comment(
     device: Callable, server, staff, draft
 ):
@@ -116,3 +175,27 @@ def test_a_comment_stays_when_its_author_is_logged_out(
     expect(page.locator("#ed-notice")).to_be_visible()
     expect(page.get_by_label("New comment")).to_have_value("Could it be “animal”?")
     assert not DraftComment.objects.exists()
+
+
+def test_a_comment_that_is_not_sent_waits_at_its_question(
+    device: Callable, server, staff, draft
+):
+    page = open_console(device(viewport=DESK), staff.state, server.url)
+    page.goto(f"/console/surveys/{draft.pk}/edit/")
+    lines = page.locator(".ed-entries a")
+    lines.filter(has_text="Which pet?").click()
+    comment = page.get_by_label("New comment")
+    comment.fill("Could it be “animal”?")
+    lines.filter(has_text="Its age?").click()
+    expect(page.locator("#ed-settings textarea").first).to_have_value("Its age?")
+    expect(comment).to_have_value("")
+    lines.filter(has_text="Which pet?").click()
+    expect(comment).to_have_value("Could it be “animal”?")
+    page.reload()
+    expect(comment).to_have_value("Could it be “animal”?")
+    page.get_by_role("button", name="Add comment").click()
+    expect(page.locator(".comment-text")).to_have_text("Could it be “animal”?")
+    expect(comment).to_have_value("")
+    page.reload()
+    expect(page.locator(".comment-text")).to_be_visible()
+    expect(comment).to_have_value("")

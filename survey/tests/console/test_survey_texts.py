@@ -14,6 +14,7 @@ from survey.instrument.definitions.measures import measures_of
 from survey.instrument.definitions.publishing import NotPublishable, publish_survey
 from survey.instrument.drafts.corrections import start_correction
 from survey.instrument.drafts.drafting import refresh_rows
+from survey.instrument.drafts.store import load_book
 from survey.models import PublishedSurvey, Survey
 from survey.tests.console.test_survey_editor import Editor
 from survey.tests.console.test_survey_measures import draft_with
@@ -39,7 +40,7 @@ def begin(client, survey) -> Survey:
     address = f"/console/surveys/{survey.pk}/correct/here/"
     location = client.post(address)["Location"]
     pk = int(location.split("/surveys/")[1].split("/")[0])
-    assert location == f"/console/surveys/{pk}/edit/texts/"
+    assert location == f"/console/surveys/{pk}/edit/texts/?language=en"
     return Survey.objects.get(pk=pk)
 
 
@@ -71,7 +72,7 @@ def test_a_typing_mistake_is_corrected_compared_and_published(client, running):
     correction = f"/console/surveys/{draft.pk}/correction/"
     text = client.get(correction).content.decode()
     assert "Which pet?" in text and "Which animal?" in text
-    assert "1 changed text" in text and "into your workbook too" in text
+    assert "1 changed text" in text
     administration.refresh_from_db()
     assert administration.published == published
     seen = {"seen": Survey.objects.get(pk=draft.pk).last_change}
@@ -214,12 +215,84 @@ def test_two_people_do_not_overwrite_each_other(client, running, staff):
     reply = client.post(address, late)
     content = reply.content.decode()
     assert reply.status_code == 409
-    assert "Somebody has changed this text" in content
+    assert "You changed this text in another window" in content
     assert "Which animal?" in content and "Which beast?" in content
     assert label_of(draft, "pet") == "Which animal?"
     # Who has seen the other text may replace it.
     client.post(address, {**late, "seen": "Which animal?"})
     assert label_of(draft, "pet") == "Which beast?"
+
+
+def test_a_colleague_is_not_oneself(client, running):
+    draft = begin(client, running[0].survey)
+    address, late = form_of(client, draft, "pet", "Which beast?")
+    pat = colleague()
+    pat.post(*form_of(pat, draft, "pet", "Which animal?"))
+    # Of another row.
+    client.post(*form_of(client, draft, "age", "Age?"))
+    reply = client.post(address, late, headers={"accept": "application/json"})
+    assert reply.status_code == 409 and reply.json()["text"] == "Which animal?"
+    assert "Somebody has changed this text" in reply.json()["error"]
+
+
+def test_a_text_that_is_gone_does_not_stop_those_behind_it(client, running):
+    draft = begin(client, running[0].survey)
+    address, form = form_of(client, draft, "pet", "Which beast?")
+    form["text_id"] = "survey-gone-label"
+    reply = client.post(address, form, headers={"accept": "application/json"})
+    assert reply.status_code == 422 and "deleted" in reply.json()["error"]
+
+
+def test_options_stand_below_their_question(client, staff):
+    choices = [*CHOICES, ["unused", "x", "Nobody sees this", None]]
+    draft = draft_of(rows=[*ROWS[:3], ROWS[2][:1] + ["pet2"] + ROWS[2][2:], *ROWS[3:]])
+    names = [row.name for row in rows_of(client, draft)]
+    first = names.index("pet")
+    options = [f"pets {row[1]}" for row in CHOICES[1:]]
+    assert names[first + 1 : first + 1 + len(options)] == options
+    assert names.count(options[0]) == 1 and names[first + 1 + len(options)] == "pet2"
+    survey = draft_of(choices=choices, version="2")
+    assert "unused x" in {
+        row["list"] + " " + row["name"] for row in rows_in_choices(survey)
+    }
+    assert "unused x" not in {row.name for row in rows_of(client, survey)}
+
+
+def rows_in_choices(survey) -> list[dict[str, str]]:
+    sheet = load_book(survey).sheet("choices")
+    names = ("list", "name")
+    return [{name: sheet.value(row, name) for name in names} for row in sheet.rows]
+
+
+def test_a_correction_keeps_the_languages_of_the_survey(client, running):
+    published, _ = running
+    draft = begin(client, published.survey)
+    page = f"/console/surveys/{draft.pk}/edit/texts/"
+    remove = f"{page}languages/es/remove/"
+    assert "Remove Español" not in client.get(f"{page}?language=es").content.decode()
+    assert client.post(remove).status_code == 404
+    # One that was added may go again, and so may one of another draft.
+    client.post(f"{page}languages/", {"token": "French"})
+    added = client.get(f"{page}?language=fr").content.decode()
+    assert f"{page}languages/fr/remove/" in added
+    assert client.post(f"{page}languages/fr/remove/").status_code == 302
+    alone = draft_of(version="3")
+    remove = f"/console/surveys/{alone.pk}/edit/texts/languages/es/remove/"
+    assert client.post(remove).status_code == 302
+
+
+@pytest.mark.parametrize("source_name", ["", "pets.xlsx"])
+def test_a_survey_that_was_written_here_is_corrected_here(client, staff, source_name):
+    survey = draft_of()
+    Survey.objects.filter(pk=survey.pk).update(source_name=source_name)
+    publish_survey(survey=survey)
+    menu = client.get(f"/console/surveys/{survey.pk}/").content.decode()
+    here = f'action="/console/surveys/{survey.pk}/correct/here/"'
+    assert (here in menu) == (not source_name)
+    draft = begin(client, survey)
+    client.post(*form_of(client, draft, "pet", "Which animal?"))
+    page = client.get(f"/console/surveys/{draft.pk}/correction/").content.decode()
+    assert ("into your workbook too" in page) == bool(source_name)
 
 
 def test_a_second_copy_of_a_request_is_no_conflict(client, running):

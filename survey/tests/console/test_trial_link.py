@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from urllib.parse import parse_qs
 
 import pytest
 from django.core import signing
@@ -64,6 +65,17 @@ def test_a_phone_opens_the_survey_without_logging_in(
     assert phone.get(data["urls"]["complete"]).status_code == 200
     assert table_digests() == before
     assert not AuditEntry.objects.filter(action="log in", by="").exists()
+
+
+def test_the_link_can_be_read_copied_and_sent(client, staff):
+    survey = draft_of()
+    log_in(client, staff.state)
+    response = client.get(reverse("survey_test_link", args=[survey.pk]))
+    link, page = response.context["link"], response.content.decode()
+    assert f'value="{link}" readonly' in page and "Copy link" in page
+    mail = parse_qs(response.context["mail"].removeprefix("mailto:?"))
+    assert mail["body"] == [f"{link}\r\n"] and survey.full_title in mail["subject"][0]
+    assert "+" not in response.context["mail"]
 
 
 def test_no_route_of_the_link_saves(client, staff, administration):
