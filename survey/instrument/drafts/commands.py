@@ -559,6 +559,30 @@ def copy_option_set(book: DraftBook, key: str) -> str:
     return name
 
 
+def delete_deserted_lists(book: DraftBook) -> None:
+    """Delete the lists whose last questions the operations so far took away.
+
+    Lists that no question used before stay, such as those of a workbook.
+    """
+    survey, choices = book.sheet("survey"), book.sheet("choices")
+    typed = str(survey.column_or_none("type"))
+    cells: list[str] = []
+    for operation in book.operations:
+        if operation["sheet"] == "survey" and operation["op"] == "cells":
+            cells.append(operation["before"].get(typed, ""))
+        elif operation["sheet"] == "survey" and operation["op"] == "delete":
+            cells += [written.get(typed, "") for _key, written in operation["rows"]]
+    deserted = {parse_type(cell).option_set for cell in cells} - {""}
+    if deserted:
+        deserted -= {
+            parse_type(survey.value(row, "type")).option_set for row in survey.rows
+        }
+        doomed = [
+            row.key for row in choices.rows if choices.value(row, "list") in deserted
+        ]
+        book.delete(choices, doomed)
+
+
 def questions_using(book: DraftBook, option_set: str) -> list[Row]:
     survey = book.sheet("survey")
     return [
