@@ -228,7 +228,11 @@ def duplicate_rows(book: DraftBook, key: str) -> str:
     named, marked = survey.column("name"), survey.column_or_none("bank_question")
     for row in rows:
         if name := survey.value(row, "name"):
-            renamed[name] = free_name(name, taken)
+            base = name
+            if len(rows) == 1 and _is_named_after_text(book, row):
+                # The copy is named after its own text once that is written.
+                base = "question"
+            renamed[name] = free_name(base, taken)
             taken.add(renamed[name])
     copies = []
     for row in rows:
@@ -239,6 +243,14 @@ def duplicate_rows(book: DraftBook, key: str) -> str:
             cells.pop(marked, None)
         copies.append(cells)
     return book.insert(survey, rows[-1].key, copies)[0]
+
+
+def _is_named_after_text(book: DraftBook, row: Row) -> bool:
+    survey = book.sheet("survey")
+    label = text_column(book, survey, "label", default_language(book))
+    made = name_from_text(row.cells.get(label, ""))
+    name = survey.value(row, "name")
+    return bool(made) and made in (name, re.sub(r"_\d+$", "", name))
 
 
 def wrap_page(book: DraftBook, keys: Sequence[str], name: str) -> str:
