@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
@@ -15,12 +15,18 @@ from django.views.decorators.http import require_safe
 from accounts.access import needs
 from accounts.http import StaffRequest
 from accounts.permissions import Capability
-from survey.console.surveys.starting import address_of_editor
+from survey.console.surveys.places import Key, places_of, problem_places
 from survey.console.surveys.views import survey_or_404
 from survey.instrument.definitions.ownership import may_change
-from survey.instrument.drafts.checks import Audience, Severity, check_draft, minutes_of
+from survey.instrument.drafts.checks import Audience, check_draft, minutes_of
+from survey.instrument.drafts.checks.texts import shortened
+from survey.instrument.drafts.commands import languages_of
+from survey.instrument.drafts.comments import open_comments
+from survey.instrument.drafts.problem_words import DraftWords
 from survey.instrument.drafts.reading import DraftReading, read_rows_of
-from survey.instrument.xlsform.problems import Problem
+from survey.instrument.drafts.rule_hints import rule_hints
+from survey.instrument.drafts.texts import texts_in
+from survey.instrument.xlsform.draft import Draft
 from survey.models import Survey
 
 AUDIENCES = {
@@ -29,14 +35,10 @@ AUDIENCES = {
 }
 
 
-@dataclass(slots=True)
-class Place:
-    """A question, or the whole survey, with what was noticed there."""
-
-    name: str
-    address: str
-    # (language code or "", sentence)
-    sentences: list[tuple[str, str]] = field(default_factory=list)
+# Words in the names of surveys that adults answer.
+ADULTS = re.compile(
+    r"staff|teacher|educator|famil|parent|caregiver|adult|personal|docente|padres", re.I
+)
 
 
 @needs(Capability.MANAGE_SURVEYS)
@@ -48,34 +50,24 @@ def survey_check(request: StaffRequest, pk: int) -> HttpResponse:
     if survey.published_at is not None:
         return redirect("survey_detail", pk)
     reading = read_rows_of(survey)
-    asked = request.GET.get("audience", "")
-    audience = Audience(asked) if asked in set(Audience) else Audience.STUDENTS
-    problems = _places(
-        survey,
-        reading,
-        ((_key_of(reading, row), "", row.reason) for row in reading.problems),
-    )
-    hints: list[Place] = []
+    words = DraftWords(reading)
+    audience = _audience(request, survey)
+    noticed = [*_comments(survey), *_stale_texts(reading)]
     minutes = 0
     if reading.draft is not None and not reading.problems:
-        checks = check_draft(reading.draft, audience=audience)
         minutes = minutes_of(reading.draft, audience)
-        hints = _places(
-            survey,
-            reading,
-            (
-                (_key_at(reading, check.row), check.language, check.message)
-                for check in sorted(
-                    checks, key=lambda check: check.severity != Severity.PROBLEM
-                )
-            ),
-        )
+        noticed += _rule_hints(reading, reading.draft, words)
+        noticed += [
+            (_key_at(reading, check.row), check.language, check.message)
+            for check in check_draft(reading.draft, audience=audience)
+        ]
+    hints = places_of(survey, words, noticed)
     return render(
         request,
         "survey/console/survey_check.html",
         {
             "survey": survey,
-            "problems": problems,
+            "problems": problem_places(survey, reading),
             "problem_count": len(reading.problems),
             "hints": hints,
             "hint_count": sum(len(place.sentences) for place in hints),
@@ -87,43 +79,52 @@ def survey_check(request: StaffRequest, pk: int) -> HttpResponse:
     )
 
 
-# A sheet and the key of a row in it; no row for the sheet or survey as a whole.
-Key = tuple[str, str]
+def _audience(request: StaffRequest, survey: Survey) -> Audience:
+    """Return who the draft is checked for, as chosen, or as its title tells."""
+    name = f"check-audience-{survey.pk}"
+    chosen = request.GET.get("audience", "")
+    if chosen in set(Audience):
+        if request.session.get(name) != chosen:
+            request.session[name] = chosen
+        return Audience(chosen)
+    if name in request.session:
+        return Audience(request.session[name])
+    is_of_adults = ADULTS.search(f"{survey.name} {' '.join(survey.title.values())}")
+    return Audience.ADULTS if is_of_adults else Audience.STUDENTS
 
 
-def _places(
-    survey: Survey, reading: DraftReading, noticed: Iterator[tuple[Key, str, str]]
-) -> list[Place]:
-    """Gather what was noticed by rows, in the order in which they come."""
-    places: dict[Key, Place] = {}
-    for key, language, sentence in noticed:
-        if key not in places:
-            at = key[1] if key[0] == "survey" else ""
-            address = address_of_editor(survey, at)
-            places[key] = Place(_name_of(reading, key), address)
-        places[key].sentences.append((language, sentence))
-    return list(places.values())
+# Where, the code of a language or "", and what to look at.
+Noticed = tuple[Key, str, str]
 
 
-def _key_of(reading: DraftReading, problem: Problem) -> Key:
-    return problem.sheet, reading.key_of(problem)
+def _comments(survey: Survey) -> Iterator[Noticed]:
+    for comment in open_comments(survey):
+        words = _("A comment is open: “%(text)s”") % {"text": shortened(comment.text)}
+        yield ("survey", comment.key), "", words
+
+
+def _stale_texts(reading: DraftReading) -> Iterator[Noticed]:
+    for language in languages_of(reading.book)[1:]:
+        for text in texts_in(reading.book, language):
+            if text.state == "stale":
+                words = _("The translation is older than the text.")
+                yield (text.sheet, text.key), language.code, words
+
+
+def _rule_hints(
+    reading: DraftReading, draft: Draft, words: DraftWords
+) -> Iterator[Noticed]:
+    for hint in rule_hints(draft):
+        message = hint.message
+        if hint.kind == "later":
+            questions = ", ".join(words.question(name) for name in hint.names)
+            message = _(
+                "This depends on %(questions)s, which comes after it. Move one of"
+                " them, or change the rule."
+            ) % {"questions": questions}
+        yield _key_at(reading, hint.row), "", message
 
 
 def _key_at(reading: DraftReading, number: int | None) -> Key:
     row = reading.rows.get(number or 0)
     return "survey", row.key if row else ""
-
-
-def _name_of(reading: DraftReading, key: Key) -> str:
-    """Return the text of a row, or its name; of no row, that it is the survey."""
-    sheet = reading.book.sheets.get(key[0])
-    if sheet is None or not key[1] or sheet.name == "settings":
-        return _("The whole survey")
-    row = sheet.row(key[1])
-    labels = [
-        row.cells[number]
-        for number, column in sheet.known.known.items()
-        if column.key == "label" and row.cells.get(number)
-    ]
-    name = (labels or [sheet.value(row, "name")])[0]
-    return name or _("A question without a text")

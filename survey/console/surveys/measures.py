@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.core.exceptions import ValidationError
@@ -32,7 +33,6 @@ from survey.instrument.definitions.schema import (
     Measures,
     Texts,
 )
-from survey.instrument.drafts.drafting import is_stale
 from survey.instrument.drafts.measures import (
     current_measures,
     digest_of,
@@ -40,9 +40,11 @@ from survey.instrument.drafts.measures import (
     save_essential,
     save_measure,
 )
+from survey.instrument.drafts.names import free_name, name_from_text
 from survey.instrument.drafts.reading import read_rows_of
+from survey.instrument.drafts.subjects import plain_label
 from survey.instrument.drafts.workbook import ChangeConflict
-from survey.instrument.xlsform.measures import NEGATIVE, POSITIVE
+from survey.instrument.xlsform.measures import FEWEST_ITEMS, NEGATIVE, POSITIVE
 from survey.instrument.xlsform.names import LONGEST_NAME, normalised
 from survey.models import Item, Survey
 
@@ -55,29 +57,57 @@ DIRECTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A question that a measure may have."""
+    """A question that a measure may have; `answers` are the first and last option."""
 
     name: str
     label: Texts
-    option_set: str
+    answers: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A grid whose statements may become a measure; `query` is for its address."""
+
+    label: str
+    query: str
 
 
 def candidates_of(survey: Survey) -> list[Candidate]:
     """Return the single choice questions of a draft, as its rows are now."""
-    if is_stale(survey):
-        draft = read_rows_of(survey).draft
-        return [
-            Candidate(item.name, item.label, item.option_set)
-            for item in (draft.items() if draft else ())
-            if item.kind == Item.Kind.SELECT_ONE
-        ]
-    items = survey.items.filter(kind=Item.Kind.SELECT_ONE).select_related("option_set")
+    draft = read_rows_of(survey).draft
+    if draft is None:
+        return []
+    code = survey.language_to_read
+    answers = {}
+    for name, options in draft.option_sets.items():
+        labels = [plain_label(row.label, code) or row.value for row in options]
+        ends = labels if len(labels) < 4 else [labels[0], "…", labels[-1]]
+        answers[name] = " · ".join(ends)
     return [
-        Candidate(
-            item.name, item.label, item.option_set.name if item.option_set else ""
-        )
-        for item in items.order_by("position")
+        Candidate(item.name, item.label, answers.get(item.option_set, ""))
+        for item in draft.items()
+        if item.kind == Item.Kind.SELECT_ONE
     ]
+
+
+def grids_of(survey: Survey, content: Measures) -> list[Grid]:
+    """Return the grids of which no statement belongs to a measure yet."""
+    draft = read_rows_of(survey).draft
+    code = survey.language_to_read
+    taken = {row["name"] for entry in content["measures"] for row in entry["items"]}
+    grids = []
+    for page in draft.pages if draft else ():
+        for block in page.blocks:
+            names = [
+                item.name
+                for item in block.items
+                if item.kind == Item.Kind.SELECT_ONE and item.name not in taken
+            ]
+            label = plain_label(block.label or page.title, code)
+            if block.is_grid and FEWEST_ITEMS <= len(names) == len(block.items):
+                query = urlencode({"items": names, "label": label}, doseq=True)
+                grids.append(Grid(label or names[0], query))
+    return grids
 
 
 class EssentialForm(forms.Form):
@@ -85,12 +115,16 @@ class EssentialForm(forms.Form):
 
     seen = forms.CharField(widget=forms.HiddenInput, max_length=64)
     name = forms.CharField(
-        label=gettext_lazy("Name"),
+        label=gettext_lazy("Name in files"),
         max_length=LONGEST_NAME,
+        required=False,
         help_text=gettext_lazy(
-            "A short name for files, such as calm_school: letters, digits and _."
+            "Such as calm_school: letters, digits and _. If it is blank, it is made"
+            " from the label."
         ),
     )
+    # Those that most authors leave as they are.
+    further: tuple[str, ...] = ("name",)
 
     def __init__(
         self,
@@ -144,9 +178,27 @@ class EssentialForm(forms.Form):
             name = first if column == "label" else column
             self.add_error(name if name in self.fields else None, reasons)
 
+    @property
+    def label(self) -> str:
+        return self.cleaned_data[f"label-{self.survey.languages[0]['code']}"]
+
+    def plain_fields(self) -> list[forms.BoundField]:
+        return [field for field in self if field.name not in self.further]
+
+    def further_fields(self) -> list[forms.BoundField]:
+        return [self[name] for name in self.further]
+
+    def is_open(self) -> bool:
+        """Return whether a further field has an error to show."""
+        return any(self[name].errors for name in self.further)
+
     def value(self) -> EssentialDefinition:
+        name = self.cleaned_data["name"] or (self.entry["name"] if self.entry else "")
+        entries = [*self.content["essentials"], *self.content["measures"]]
+        taken = [entry["name"] for entry in entries]
+        made = name_from_text(self.label) or "measure"
         return {
-            "name": self.cleaned_data["name"],
+            "name": name or free_name(made, taken),
             "label": self.texts("label"),
             "description": self.texts("description"),
         }
@@ -154,6 +206,8 @@ class EssentialForm(forms.Form):
 
 class MeasureForm(EssentialForm):
     """Ask for the items, the essential and the direction of a measure as well."""
+
+    further = ("missing", "name")
 
     def __init__(
         self,
@@ -201,7 +255,7 @@ class MeasureForm(EssentialForm):
         candidates = candidates_of(survey)
         known = {candidate.name for candidate in candidates}
         # A question that is gone, or has another type now, is not dropped unseen.
-        candidates += [Candidate(name, {}, "") for name in names if name not in known]
+        candidates += [Candidate(name, {}) for name in names if name not in known]
         self.candidates = [
             (row, row.label.get(code) or row.name, taken.get(row.name, ""))
             for row in candidates
@@ -217,7 +271,8 @@ class MeasureForm(EssentialForm):
             )
 
     def plain_fields(self) -> list[forms.BoundField]:
-        return [field for field in self if field.name not in ("items", "reversed")]
+        chosen = ("items", "reversed")
+        return [row for row in super().plain_fields() if row.name not in chosen]
 
     def rows(self) -> list[tuple[Candidate, str, str, bool, bool]]:
         """Return each question, its label, its other measure, and what is marked."""
@@ -316,7 +371,12 @@ def survey_measure(request: StaffRequest, pk: int, n: int) -> HttpResponse:
             by=request.user,
         )
 
-    return _edit(request, form, save, "survey/console/survey_measure.html")
+    grids = [] if n else grids_of(survey, content)
+    if not n and "items" in request.GET:
+        form.initial["items"] = request.GET.getlist("items")
+        first = f"label-{survey.languages[0]['code']}"
+        form.initial[first] = request.GET.get("label", "")
+    return _edit(request, form, save, "survey/console/survey_measure.html", grids)
 
 
 def _draft_or_404(request: StaffRequest, pk: int) -> tuple[Survey, Measures]:
@@ -335,6 +395,7 @@ def _edit(
     form: EssentialForm,
     save: Callable[..., None],
     template: str,
+    grids: Sequence[Grid] = (),
 ) -> HttpResponse:
     survey, entry = form.survey, form.entry
     remove = "remove" in request.POST and entry is not None
@@ -348,14 +409,25 @@ def _edit(
             form.add_problems(error)
         else:
             done = _("%(name)s is removed.") if remove else _("%(name)s is saved.")
-            name = entry["name"] if remove and entry else form.cleaned_data["name"]
+            name = label_of(form) if remove else form.label
             messages.success(request, done % {"name": name})
             return redirect("survey_measures", survey.pk)
-    label = ""
-    if entry is not None:
-        label = entry["label"].get(survey.language_to_read) or entry["name"]
     return render(
         request,
         template,
-        {"survey": survey, "form": form, "entry": entry, "entry_label": label},
+        {
+            "survey": survey,
+            "form": form,
+            "entry": entry,
+            "entry_label": label_of(form),
+            "grids": grids,
+        },
     )
+
+
+def label_of(form: EssentialForm) -> str:
+    """Return how what is changed is called now, or "" for a new one."""
+    if form.entry is None:
+        return ""
+    code = form.survey.language_to_read
+    return form.entry["label"].get(code) or form.entry["name"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
-from django.urls import reverse
 from django.utils.text import capfirst
 from django.utils.translation import get_language, gettext_lazy, ngettext
 from django.utils.translation import gettext as _
@@ -18,6 +17,7 @@ from accounts.http import StaffRequest
 from accounts.models import District
 from accounts.permissions import Capability, Permissions
 from survey.console.administrations.fields import with_hint
+from survey.console.surveys.places import address_of_editor
 from survey.console.surveys.views import STATE, owners_of, survey_or_404
 from survey.instrument.definitions.ownership import surveys_for
 from survey.instrument.drafts.beginnings import (
@@ -295,14 +295,6 @@ def _start(
         form.add_error("version" if "version" in form.fields else None, str(error))
         return None
     return redirect(address_of_editor(survey))
-
-
-def address_of_editor(survey: Survey, key: str = "") -> str:
-    """Return where a row is edited; of a correction, only texts are."""
-    if survey.corrects_id is not None:
-        return reverse("survey_edit_texts", args=[survey.pk])
-    address = reverse("survey_edit", args=[survey.pk])
-    return f"{address}?at={key}" if key else address
 
 
 def _show(

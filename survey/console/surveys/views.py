@@ -39,6 +39,7 @@ from accounts.language import language_to_read
 from accounts.permissions import Capability, Permissions
 from survey.console.administrations.open_drafts import begin_draft
 from survey.console.surveys.contents import contents_of
+from survey.console.surveys.places import Place, problem_places
 from survey.console.surveys.questionnaire import pages_of
 from survey.fieldwork.administrations import administrations_for
 from survey.instrument.bank.questions import may_change_bank
@@ -59,6 +60,7 @@ from survey.instrument.definitions.publishing import (
 from survey.instrument.definitions.schema import ANSWERABLE, SurveyDefinition
 from survey.instrument.drafts.drafting import (
     is_stale,
+    is_unchecked,
     publish_draft,
     refresh_rows,
 )
@@ -236,6 +238,7 @@ def survey_detail(request: StaffRequest, pk: int) -> HttpResponse:
             "asks_to_publish": is_changeable
             and published is None
             and survey.corrects is None
+            and not problems
             and not not_publishable,
             "not_publishable": not_publishable,
             "publish": PUBLISH,
@@ -408,6 +411,14 @@ def _step(
             return (
                 redirect(then) if then == "survey_list" else redirect(then, survey.pk)
             )
+    problems: list[Place] = []
+    if step is PUBLISH and refusal:
+        survey.refresh_from_db(fields=["last_change", "published_at"])
+    if step is PUBLISH and survey.published_at is None and is_unchecked(survey):
+        reading = read_rows_of(survey)
+        problems = problem_places(survey, reading)
+        if problems and refusal:
+            refusal = _("The survey was not published.")
     note = ""
     if step is PUBLISH and survey.corrects is not None:
         note = _(
@@ -423,6 +434,9 @@ def _step(
             "step": step,
             "refusal": refusal,
             "note": note,
+            "problems": problems,
+            # A link leads to where it is mended.
+            "may_change": True,
             # After Back, or in another tab.
             "is_done": step is PUBLISH and survey.published_at is not None,
         },

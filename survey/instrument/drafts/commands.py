@@ -228,7 +228,11 @@ def duplicate_rows(book: DraftBook, key: str) -> str:
     named, marked = survey.column("name"), survey.column_or_none("bank_question")
     for row in rows:
         if name := survey.value(row, "name"):
-            renamed[name] = free_name(name, taken)
+            base = name
+            if len(rows) == 1 and _is_named_after_text(book, row):
+                # The copy is named after its own text once that is written.
+                base = "question"
+            renamed[name] = free_name(base, taken)
             taken.add(renamed[name])
     copies = []
     for row in rows:
@@ -239,6 +243,14 @@ def duplicate_rows(book: DraftBook, key: str) -> str:
             cells.pop(marked, None)
         copies.append(cells)
     return book.insert(survey, rows[-1].key, copies)[0]
+
+
+def _is_named_after_text(book: DraftBook, row: Row) -> bool:
+    survey = book.sheet("survey")
+    label = text_column(book, survey, "label", default_language(book))
+    made = name_from_text(row.cells.get(label, ""))
+    name = survey.value(row, "name")
+    return bool(made) and made in (name, re.sub(r"_\d+$", "", name))
 
 
 def wrap_page(book: DraftBook, keys: Sequence[str], name: str) -> str:
@@ -557,6 +569,30 @@ def copy_option_set(book: DraftBook, key: str) -> str:
     cell = f"{type_.kind} {name}{suffix}"
     book.set_cells(survey, key, {survey.column("type"): cell})
     return name
+
+
+def delete_deserted_lists(book: DraftBook) -> None:
+    """Delete the lists whose last questions the operations so far took away.
+
+    Lists that no question used before stay, such as those of a workbook.
+    """
+    survey, choices = book.sheet("survey"), book.sheet("choices")
+    typed = str(survey.column_or_none("type"))
+    cells: list[str] = []
+    for operation in book.operations:
+        if operation["sheet"] == "survey" and operation["op"] == "cells":
+            cells.append(operation["before"].get(typed, ""))
+        elif operation["sheet"] == "survey" and operation["op"] == "delete":
+            cells += [written.get(typed, "") for _key, written in operation["rows"]]
+    deserted = {parse_type(cell).option_set for cell in cells} - {""}
+    if deserted:
+        deserted -= {
+            parse_type(survey.value(row, "type")).option_set for row in survey.rows
+        }
+        doomed = [
+            row.key for row in choices.rows if choices.value(row, "list") in deserted
+        ]
+        book.delete(choices, doomed)
 
 
 def questions_using(book: DraftBook, option_set: str) -> list[Row]:

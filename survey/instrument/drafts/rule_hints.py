@@ -72,7 +72,10 @@ ERRORS = frozenset(("unreadable", "unknown", "itself", "circle", "work"))
 
 
 def rule_hints(draft: Draft) -> list[Hint]:
-    """Find rules that are never or always true, and questions nobody can reach."""
+    """Find rules that are never or always true, or read what is asked later.
+
+    Also questions that nobody can reach.
+    """
     checker = RuleChecker(draft)
     return [hint for item in draft.items() for hint in checker.item_hints(item)]
 
@@ -100,12 +103,15 @@ class RuleChecker:
         if isinstance(groups, list) and repr(groups) not in self.judged_groups:
             # The rule of a group is reported once, at its first question.
             self.judged_groups.add(repr(groups))
+            yield from self.late_names(item, "relevant", groups)
             yield from self.judged(item, "relevant", groups)
         if isinstance(item.own_relevant, list):
+            yield from self.late_names(item, "relevant", item.own_relevant)
             yield from self.judged(item, "relevant", item.own_relevant)
         for rule in ("constraint", "required"):
             expr = item.rules.get(rule)
             if isinstance(expr, list):
+                yield from self.late_names(item, rule, expr)
                 yield from self.judged(item, rule, expr)
 
     def judged(self, item: ItemDraft, rule: str, expr: Expr) -> list[Hint]:
@@ -208,7 +214,9 @@ class RuleChecker:
         position = {name: number for number, name in enumerate(self.items)}
         later = tuple(
             name
-            for name in sorted(references(expr), key=lambda name: position[name])
+            for name in sorted(
+                references(expr) & position.keys(), key=lambda name: position[name]
+            )
             if position[name] > position[item.name] and self.items[name].is_answerable
         )
         if later:

@@ -24,7 +24,7 @@ from survey.instrument.definitions.publishing import (
     NotPublishable,
     compile_definition,
 )
-from survey.instrument.drafts.commands import CommandRefused
+from survey.instrument.drafts.commands import CommandRefused, delete_deserted_lists
 from survey.instrument.drafts.differences import longest_rising, make_equal
 from survey.instrument.drafts.exporting import book_of_definition, measures_sheet
 from survey.instrument.drafts.workbook import (
@@ -206,6 +206,7 @@ def change_draft(
     locked = locked_rows(book)
     result = command(book)
     if book.operations:
+        delete_deserted_lists(book)
         refuse_changes(book, locked)
         book.record_columns()
         if stored:

@@ -15,6 +15,7 @@ from survey.instrument.definitions.measures import measures_of
 from survey.instrument.definitions.publishing import publish_survey
 from survey.instrument.drafts import commands, drafting
 from survey.instrument.drafts.beginnings import next_version
+from survey.instrument.drafts.comments import add_comment
 from survey.instrument.drafts.exporting import digest_of_content
 from survey.instrument.drafts.reading import definition_of, read_rows_of
 from survey.instrument.drafts.store import change_draft, load_book
@@ -88,7 +89,11 @@ def test_an_empty_survey_has_a_name_made_from_its_title(staff, client):
     text = client.get(reverse("survey_detail", args=[draft.pk])).content.decode()
     assert "This draft has 1 problem" in text
     text = client.get(reverse("survey_check", args=[draft.pk])).content.decode()
-    assert "1 problem to fix" in text and "The question has no label" in text
+    assert "1 problem to fix" in text and "It has no text." in text
+    assert "Question 1 (page 1)" in text
+    text = client.get(reverse("survey_publish", args=[draft.pk])).content.decode()
+    assert "Question 1 (page 1)" in text and "?at=" in text
+    assert "Publish version" not in text and "English (en)" not in text
     client.post(f"{NEW}empty/", {**given, "title": "«مدرستي»"})
     client.post(f"{NEW}empty/", {**given, "title": given["title"]})
     names = Survey.objects.order_by("pk").values_list("name", flat=True)
@@ -198,19 +203,81 @@ def test_a_draft_with_problems_is_shown_and_not_published(staff, client):
     set_label(survey, "pet", "Which ${beast}?")
     text = client.get(reverse("survey_detail", args=[survey.pk])).content.decode()
     assert "This draft has 1 problem" in text and "beast" in text
+    assert "See what to fix" in text and "Publish version" not in text
     preview = client.get(reverse("survey_preview", args=[survey.pk])).content.decode()
     assert "follows no rules" in preview
     for route in ("survey_preview_take", "survey_variables", "survey_measures"):
         arguments = [survey.pk, 7] if route == "survey_preview_take" else [survey.pk]
         assert client.get(reverse(route, args=arguments)).status_code == 200
     check = client.get(reverse("survey_check", args=[survey.pk])).content.decode()
-    assert "1 problem to fix" in check and "there is no item" in check.lower()
+    assert "1 problem to fix" in check and "Question 1 (page 1)" in check
+    assert "repeats the answer to a question that was deleted" in check
     survey.refresh_from_db()
     seen = {"seen": survey.last_change}
     refused = client.post(reverse("survey_publish", args=[survey.pk]), seen)
-    assert refused.status_code == 409 and "It has 1 problem" in refused.content.decode()
+    text = refused.content.decode()
+    assert refused.status_code == 409 and "The survey was not published." in text
+    assert "Question 1 (page 1)" in text and "survey, row" not in text
     survey.refresh_from_db()
     assert survey.published_at is None
+
+
+def test_a_check_lists_what_colleagues_and_translators_left(staff, client):
+    survey = draft_of(district=staff.riverside)
+    log_in(client, staff.dana)
+    set_label(survey, "pet", "Which animal?")
+    key = read_rows_of(survey).keys["pet"]
+    add_comment(survey=survey, key=key, text="Too long", by=staff.state)
+    address = reverse("survey_check", args=[survey.pk])
+    text = client.get(address).content.decode()
+    assert "A comment is open: “Too long”" in text
+    assert "The translation is older than the text." in text
+
+
+def test_a_check_lists_rules_that_read_what_comes_later(staff, client):
+    survey = draft_of(
+        district=staff.riverside,
+        rows=[
+            [
+                "type",
+                "name",
+                "label::English (en)",
+                "label::Español (es)",
+                "relevant",
+            ],
+            ["text", "why", "Why?", "¿Por qué?", "${age} > 3"],
+            ["text", "last", "Last?", "¿Último?", "${why} = '1'"],
+            ["integer", "age", "How old?", "¿Edad?", ""],
+        ],
+    )
+    log_in(client, staff.dana)
+    address = reverse("survey_check", args=[survey.pk])
+    text = client.get(address).content.decode()
+    assert "Question 1 (page 1): Why?" in text
+    assert "This depends on question 3, which comes after it." in text
+    assert text.count("comes after it") == 1
+    change_draft(
+        survey,
+        lambda book: commands.delete_rows(book, read_rows_of(survey).keys["age"]),
+        action="delete",
+        by=staff.dana,
+    )
+    text = client.get(address).content.decode()
+    assert "This depends on a question that was deleted." in text
+    assert "${" not in text and "no item" not in text
+
+
+def test_the_audience_of_a_check_is_remembered(staff, client):
+    survey = draft_of(district=staff.riverside)
+    log_in(client, staff.dana)
+    address = reverse("survey_check", args=[survey.pk])
+    assert client.get(address).context["audience"] == "students"
+    client.get(address, {"audience": "adults"})
+    assert client.get(address).context["audience"] == "adults"
+    assert client.get(address, {"audience": "dogs"}).context["audience"] == "adults"
+    Survey.objects.filter(pk=survey.pk).update(title={"en": "For our teachers"})
+    log_in(client, staff.state)
+    assert client.get(address).context["audience"] == "adults"
 
 
 def test_measures_of_an_edited_draft_stay_when_its_rows_change(staff, client):

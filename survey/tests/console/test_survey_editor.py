@@ -213,6 +213,18 @@ def test_a_shared_list_is_locked_and_copied(editor):
     assert "Used by" not in editor.page(editor.key("grid"))
 
 
+def test_a_question_of_another_type_borrows_no_options(editor):
+    role = editor.act("add:select_one", at=editor.key("pet"))["at"]
+    assert editor.read("question", "type") == "select_one question_options"
+    address = f"survey:{role}:label:en"
+    editor.type(address, "Your role?", seen="", left=address, at=role)
+    assert editor.read("role", "type") == "select_one question_options"
+    often = editor.act("add:text", at=role)["at"]
+    editor.type(f"survey:{often}:kind:", "select_one", seen="text", at=often)
+    assert editor.read("question", "type") == "select_one question_options_2"
+    assert editor.read("role", "type") == "select_one question_options"
+
+
 def test_options_are_added_moved_and_deleted(editor):
     pet = editor.key("pet")
     editor.act(f"own-options:{pet}", at=pet)

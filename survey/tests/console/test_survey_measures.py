@@ -20,6 +20,8 @@ from survey.tests.xlsform.test_measures import HEADER as MEASURES_HEADER
 
 pytestmark = pytest.mark.django_db
 
+LABELS = ["label::English (en)", "label::Español (es)"]
+
 
 def draft_with(*rows) -> Survey:
     sheets = {"survey": SURVEY, "choices": CHOICES, "settings": SETTINGS}
@@ -65,7 +67,7 @@ def test_a_measure_is_added_changed_and_published(client, draft):
     address = f"/console/surveys/{draft.pk}/measures/"
     assert client.post(*form_of(client, draft, **CALM))["Location"] == address
     text = client.get(address).content.decode()
-    assert "calm is saved." in text
+    assert "Calm is saved." in text
     calm = measures_of(draft)["measures"][1]
     assert calm == {
         "name": "calm",
@@ -116,6 +118,42 @@ def test_the_first_measure_of_a_survey_without_a_sheet(client, staff):
     assert [row["name"] for row in measures_of(draft)["measures"]] == ["calm"]
     client.post(*form_of(client, draft, 1, remove="1"))
     assert measures_of(draft)["measures"] == []
+
+
+def test_a_name_for_files_is_made_from_the_label(client, draft):
+    page = client.get(f"/console/surveys/{draft.pk}/measures/0/").content.decode()
+    assert "Level 1 · … · " in page and "<td>agree</td>" not in page
+    more = {"name": "", "label-en": "A calm and safe school"}
+    client.post(*form_of(client, draft, **{**CALM, **more}))
+    client.post(*form_of(client, draft, 1, name="", **{"label-en": "Trusting"}))
+    names = [row["name"] for row in measures_of(draft)["measures"]]
+    assert names == ["trust", "calm_safe_school"]
+
+
+def test_the_statements_of_a_grid_become_a_measure(client):
+    grid = [
+        ["begin_group", "feelings", "How are you?", "¿Cómo estás?", "table-list"],
+        *(
+            ["select_one agree", f"calm_{n}", f"Calm {n}", f"Calma {n}", ""]
+            for n in range(3)
+        ),
+        ["end_group"],
+    ]
+    rows = [["type", "name", *LABELS, "appearance"], *grid]
+    settings = {"choices": CHOICES, "settings": SETTINGS}
+    reading = read_xlsform(workbook({"survey": rows, **settings}))
+    draft = import_survey(draft=reading.draft, source=reading.source)
+    address = f"/console/surveys/{draft.pk}/measures/0/"
+    [offer] = client.get(address).context["grids"]
+    form = client.get(f"{address}?{offer.query}").context["form"]
+    given = {name: form[name].value() or "" for name in form.fields}
+    given |= {"missing": "dk", "reversed": []}
+    reply = client.post(address, given)
+    assert reply.status_code == 302, reply.context["form"].errors
+    [measure] = measures_of(draft)["measures"]
+    assert measure["name"] == "how_are_you"
+    assert [row["name"] for row in measure["items"]] == ["calm_0", "calm_1", "calm_2"]
+    assert client.get(address).context["grids"] == []
 
 
 def test_what_a_sheet_may_not_say_is_refused(client, draft):
@@ -191,7 +229,7 @@ def test_measures_that_were_changed_before_drafts_had_rows(client, draft):
     draft.measures.content["changed_here"] = True
     draft.measures.save()
     reply = client.post(*form_of(client, draft, **CALM), follow=True)
-    assert "calm is saved." in reply.content.decode()
+    assert "Calm is saved." in reply.content.decode()
     assert [row["name"] for row in measures_of(draft)["measures"]] == ["trust", "calm"]
 
 
@@ -230,5 +268,5 @@ def test_one_and_three_measures_cost_the_same(
     survey.measures.save()
     with django_assert_num_queries(11):
         client.get(f"/console/surveys/{survey.pk}/measures/")
-    with django_assert_num_queries(6):
+    with django_assert_num_queries(8):
         client.get(f"/console/surveys/{survey.pk}/measures/1/")

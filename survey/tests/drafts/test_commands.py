@@ -44,6 +44,18 @@ def test_another_kind_of_select_keeps_the_option_other():
     assert type_of(changed, key) == "text"
 
 
+def test_a_copy_is_named_after_its_own_text_if_the_question_was():
+    rows = [*ROWS, ["text", "clear_school_rules", "Clear school rules?"]]
+    changed = book_of_workbook(form(rows))
+    survey = changed.sheet("survey")
+    safe, _why, rules = [row.key for row in survey.rows]
+    copies = [commands.duplicate_rows(changed, key) for key in (safe, rules)]
+    for key in copies:
+        commands.rename_from_text(changed, key, "Fair adults?")
+    names = [survey.value(survey.row(key), "name") for key in copies]
+    assert names == ["safe_2", "fair_adults"]
+
+
 @pytest.mark.parametrize(
     "token",
     ["nb", "Hmong (hmn)", "Norsk (bokmål) (nb)", "zh-Hant-TW", f"{'x' * 75} (fr)"],

@@ -152,6 +152,63 @@ def test_undo_and_redo_lead_back_and_forth(draft: Survey, author: User) -> None:
         undo(draft, by=author)
 
 
+def test_a_list_goes_with_its_last_question(draft: Survey, author: User) -> None:
+    start(draft, author)
+    before = state(load_book(draft))
+    pets = key_of(draft, "pets")
+
+    def lists() -> set[str]:
+        choices = load_book(draft).sheet("choices")
+        return {choices.value(row, "list") for row in choices.rows}
+
+    assert lists() == {"agree", "pets"}
+    for command in (
+        lambda book: commands.set_kind(book, pets, "text"),
+        lambda book: commands.set_kind(book, pets, "select_one", option_set="agree"),
+        lambda book: commands.delete_rows(book, pets),
+    ):
+        change_draft(draft, command, action="set", by=author)
+        assert lists() == {"agree"}
+        undo(draft, by=author)
+        assert state(load_book(draft)) == before
+    # A question that another one shares its list with leaves it there.
+    change_draft(
+        draft,
+        lambda book: commands.duplicate_rows(book, pets),
+        action="duplicate",
+        by=author,
+    )
+    change_draft(
+        draft,
+        lambda book: commands.delete_rows(book, pets),
+        action="delete",
+        by=author,
+    )
+    assert lists() == {"agree", "pets"}
+
+
+def test_a_list_that_no_question_used_stays(db: None, author: User) -> None:
+    unused = [["list_name", "name", "label"], ["spare", "1", "Yes"], ["pets", "1", "A"]]
+    rows = [
+        ["type", "name", "label"],
+        ["text", "why", "Why?"],
+        ["select_one pets", "pet", "Which pet?"],
+    ]
+    content = form(rows, choices=unused)
+    survey = import_survey(draft=read_xlsform(content).draft, source=content)
+    for name in ("why", "pet"):
+        key = key_of(survey, name)
+        change_draft(
+            survey,
+            lambda book, key=key: commands.delete_rows(book, key),
+            action="delete",
+            by=author,
+        )
+        survey.refresh_from_db()
+    choices = load_book(survey).sheet("choices")
+    assert [choices.value(row, "list") for row in choices.rows] == ["spare"]
+
+
 def test_typing_on_is_one_step(draft: Survey, author: User) -> None:
     start(draft, author)
     safe = key_of(draft, "safe")

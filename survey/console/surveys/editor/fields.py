@@ -14,7 +14,6 @@ from functools import cached_property
 
 from django.utils.translation import gettext as _
 
-from survey.instrument.definitions.schema import SELECTS
 from survey.instrument.drafts.commands import (
     CommandRefused,
     languages_of,
@@ -25,7 +24,6 @@ from survey.instrument.drafts.commands import (
     set_value,
 )
 from survey.instrument.drafts.measures import set_measure_of
-from survey.instrument.drafts.option_rows import options_of
 from survey.instrument.drafts.workbook import DraftBook, Row, cleaned
 from survey.instrument.xlsform.columns import TRANSLATED
 from survey.instrument.xlsform.languages import Language
@@ -173,12 +171,7 @@ def write_kind(book: DraftBook, row: Row, kind: str) -> None:
         raise CommandRefused(_("Choose a type from the list."))
     before = parse_type(value_of(book, row, "type")).kind
     wanted = "text" if kind == LONG_TEXT else kind
-    option_set = ""
-    if wanted in SELECTS and before not in SELECTS:
-        # The list that the question had before it became another kind.
-        remembered = f"{value_of(book, row, 'name')}_options"
-        option_set = remembered if options_of(book, remembered) else ""
-    set_kind(book, row.key, wanted, option_set=option_set)
+    set_kind(book, row.key, wanted)
     if wanted != before:
         # What looks like another kind, such as a menu, means nothing for this one.
         write_looks(book, row, [])
