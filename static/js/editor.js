@@ -32,8 +32,8 @@ class Editor {
     this.timers = new Map();
     this.conflicts = new Map();
     this.refused = new Set();
-    // The server could not save these; their texts stay in the browser's storage.
-    this.failed = new Set();
+    // What was wrong with a text that is not stored.
+    this.errors = new Map();
     this.trouble = "";
     this.pending = new PendingTexts(root.dataset.user, root.dataset.survey);
     this.queue = new Queue(
@@ -51,7 +51,7 @@ class Editor {
     );
     const act = (verb, more) => this.act(verb, more);
     this.outline = new Outline(document.getElementById("ed-pages"), { act });
-    this.rules = new RuleForms(this.settings, (more) => this.queue.act("", more));
+    this.rules = new RuleForms(this.settings, this.pending, (more) => this.queue.act("", more));
     this.rows = new Rows(this.settings, { act });
     this.canvas = new Canvas(document.getElementById("ed-canvas"), (key) =>
       this.choose(key, { focus: true }),
@@ -92,8 +92,8 @@ class Editor {
       if (document.visibilityState === "hidden") this.flush();
     });
     window.addEventListener("beforeunload", (event) => {
-      const isLost = this.queue.acts.length || (!this.pending.isSafe && this.typed.size);
-      if (isLost) event.preventDefault();
+      const isUnsafe = !this.pending.isSafe && this.typed.size;
+      if (this.queue.acts.length || isUnsafe || this.hasRefused()) event.preventDefault();
     });
     document.querySelector(".ed-bar").addEventListener("change", ({ target }) => {
       if (target.name !== "language" && target.name !== "second") return;
@@ -101,6 +101,12 @@ class Editor {
       this.flush();
       this.queue.show(this.shownState());
     });
+  }
+
+  // What is not on its way would only be sent and refused once more after a reload.
+  hasRefused() {
+    const isWaiting = (address) => this.timers.has(address) || this.queue.fields.has(address);
+    return this.conflicts.size > 0 || [...this.typed.keys()].some((address) => !isWaiting(address));
   }
 
   // Typing
@@ -121,7 +127,7 @@ class Editor {
     const seen = this.typed.get(address)?.seen ?? this.seenOf(address);
     this.typed.set(address, { text, seen });
     this.refused.delete(address);
-    this.failed.delete(address);
+    this.errors.delete(address);
     // Half a name would rename the question in all rules that read it.
     if (address.endsWith(":name:")) return;
     this.pending.keep(address, text, seen);
@@ -186,6 +192,7 @@ class Editor {
       this.typed.set(address, { text, seen: seen ?? "" });
       this.queue.save(address, text, seen ?? "");
     }
+    this.rules.restore(this.state.at);
     if (!texts.size) return;
     this.fillTyped();
     showToast(word("restored"));
@@ -205,7 +212,10 @@ class Editor {
   choose(key, { focus = false } = {}) {
     this.flush();
     // What cannot be saved is only in its field, which is left now.
-    for (const address of this.refused) this.typed.delete(address);
+    for (const address of this.refused) {
+      this.typed.delete(address);
+      this.errors.delete(address);
+    }
     this.refused.clear();
     this.state.at = key;
     this.state.options = "";
@@ -345,6 +355,7 @@ class Editor {
   onSaved(address, sent, { status, body }, isLatest) {
     this.wasSaving = true;
     if (status === 200) {
+      this.errors.delete(address);
       this.pending.drop(address, sent.text);
       const typed = this.typed.get(address);
       if (typed?.text === sent.text) this.typed.delete(address);
@@ -359,7 +370,6 @@ class Editor {
       this.showPublished(body.error);
     } else if (body.hasFailed) {
       if (!isLatest) return;
-      this.failed.add(address);
       this.showRefusal(address, word("failed"));
     } else if (status === 409) {
       this.showGone(address, sent.text, body.error);
@@ -373,7 +383,10 @@ class Editor {
   }
 
   onDone(verb, { status, body }, more) {
-    if (more.rule) this.rules.onSent(more.rule, status === 200);
+    if (more.rule) {
+      const isUnsaved = body.hasUnsavedRule || (status !== 200 && status !== 409);
+      this.rules.onSent(more, status === 200, isUnsaved || body.published);
+    }
     if (body.published) {
       this.showPublished(body.error);
       return;
@@ -418,6 +431,7 @@ class Editor {
     this.showSettingsTop();
     if (this.focusAfterShow) this.focus(this.focusAfterShow);
     this.focusAfterShow = "";
+    if (status === 200) this.rules.restore(this.state.at);
   }
 
   showSettingsTop() {
@@ -469,6 +483,7 @@ class Editor {
     this.markSurveyLink();
     this.showRequiredRule();
     for (const conflict of this.conflicts.values()) this.showConflict(conflict);
+    for (const [address, error] of this.errors) this.markWrong(address, error);
   }
 
   // The rule of *Required* stands there only if it is chosen.
@@ -483,16 +498,19 @@ class Editor {
   // Trouble with single texts
 
   showRefusal(address, error) {
+    this.errors.set(address, error);
+    if (this.markWrong(address, error)) announce(error);
+    else showToast(error);
+  }
+
+  // Returns whether the field is there.
+  markWrong(address, error) {
     const place = document.getElementById(`p-${address}`);
-    const field = this.fieldOf(address);
-    if (!place) {
-      showToast(error);
-      return;
-    }
+    if (!place) return false;
     place.textContent = error;
-    field.setAttribute("aria-invalid", "true");
+    this.fieldOf(address).setAttribute("aria-invalid", "true");
     document.getElementById(`w-${address}`).classList.add("wrong");
-    announce(error);
+    return true;
   }
 
   showConflict(conflict) {
@@ -551,6 +569,7 @@ class Editor {
     const typed = this.typed.get(address);
     if (typed) this.pending.drop(address, typed.text);
     this.typed.delete(address);
+    this.errors.delete(address);
   }
 
   // The row of a text is deleted: the text can be copied.

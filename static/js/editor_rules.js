@@ -3,9 +3,10 @@
 const RULE_PAUSE = 700;
 
 export class RuleForms {
-  // `send` does what a form says.
-  constructor(settings, send) {
+  // `send` does what a form says; `pending` keeps it until it is stored.
+  constructor(settings, pending, send) {
     this.settings = settings;
+    this.pending = pending;
     this.sendForm = send;
     this.timers = new Map();
   }
@@ -18,6 +19,7 @@ export class RuleForms {
   onInput(target) {
     const form = target.closest(".ed-rule");
     this.keep(form);
+    this.store(this.valuesOf(form));
     if (target.nodeName === "SELECT") return;
     clearTimeout(this.timers.get(form));
     this.timers.set(
@@ -42,28 +44,58 @@ export class RuleForms {
     this.timers.delete(form);
     if (!form.isConnected) return;
     this.keep(form);
+    const more = this.valuesOf(form, action);
+    this.store(more);
+    this.sendForm(more);
+  }
+
+  valuesOf(form, action = "") {
     const { rule } = form.dataset;
     const more = { rule, action };
     for (const field of form.querySelectorAll("[name]")) {
       if (field.nodeName !== "BUTTON") more[field.name] = field.value;
     }
     more[`rule-${rule}-do`] = action;
-    this.sendForm(more);
+    return more;
+  }
+
+  keyOf(more) {
+    return more[`rule-${more.rule}-key`];
+  }
+
+  store(more) {
+    this.pending.keepRule(this.keyOf(more), more.rule, more);
+  }
+
+  // What was filled in before a reload, or before another question was chosen.
+  restore(key) {
+    for (const more of this.pending.rulesOf(key)) {
+      const shown = { ...more, action: "refresh", [`rule-${more.rule}-do`]: "refresh" };
+      this.store(shown);
+      this.sendForm(shown);
+    }
   }
 
   find(rule) {
     return this.settings.querySelector(`.ed-rule[data-rule="${rule}"]`);
   }
 
-  onSent(rule, isDone) {
+  // Stored, or refused with both rules shown; otherwise something is still missing.
+  onSent(more, isDone, isUnsaved) {
+    const { rule } = more;
     const form = this.find(rule);
+    if (!isUnsaved && !this.timers.has(form)) this.pending.dropRule(this.keyOf(more), rule, more);
     if (form && isDone && !this.timers.has(form)) delete form.dataset.kept;
   }
 
   onShown(rule, isUnsaved, action) {
     const form = this.find(rule);
     if (!form) return;
-    if (isUnsaved) this.keep(form);
+    if (isUnsaved) {
+      this.keep(form);
+      this.store(this.valuesOf(form));
+      form.open = true;
+    }
     if (/^(add|group)/.test(action)) form.querySelector("[autofocus]")?.focus();
     else if (action.startsWith("remove")) form.querySelector("select, summary")?.focus();
   }

@@ -1,4 +1,5 @@
-// Texts that are not yet stored, kept in this browser by user, survey and field.
+// Texts and rules that are not yet stored, kept in this browser by user, survey and
+// field.
 
 export class PendingTexts {
   constructor(user, survey) {
@@ -24,6 +25,40 @@ export class PendingTexts {
     } catch {
       // Nothing is kept there.
     }
+  }
+
+  // What is filled in of a rule that is not complete.
+  keepRule(key, rule, values) {
+    try {
+      localStorage.setItem(`${this.prefix}rule:${key}:${rule}`, JSON.stringify({ values }));
+    } catch {
+      // Storage is full or blocked: the form still has it.
+    }
+  }
+
+  // Something else may have been chosen since.
+  dropRule(key, rule, sent) {
+    const name = `${this.prefix}rule:${key}:${rule}`;
+    try {
+      const { values } = JSON.parse(localStorage.getItem(name));
+      const isSent = Object.keys(values).every((field) => values[field] === sent[field]);
+      if (isSent) localStorage.removeItem(name);
+    } catch {
+      // Nothing is kept there.
+    }
+  }
+
+  rulesOf(key) {
+    const rules = [];
+    try {
+      const start = `${this.prefix}rule:${key}:`;
+      for (const name of Object.keys(localStorage)) {
+        if (name.startsWith(start)) rules.push(JSON.parse(localStorage.getItem(name)).values);
+      }
+    } catch {
+      // Storage is blocked, or holds something else.
+    }
+    return rules;
   }
 
   all() {

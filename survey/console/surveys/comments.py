@@ -64,12 +64,12 @@ def survey_edit_comments(request: StaffRequest, pk: int) -> HttpResponse:
     is_resolved = request.GET.get("show") == "resolved"
     comments = comments_of(survey).filter(resolved_at__isnull=not is_resolved)
     threads = threads_of(comments[:MOST_SHOWN], survey)
-    places = places_of(read_rows_of(survey))
+    places = places_of(read_rows_of(survey, with_pyxform=False))
     # In the order of the survey; those of deleted questions at the end.
     order = [key for sheet, key in reversed(places) if sheet == "survey"]
     ranks = {"": -1, **{key: rank for rank, key in enumerate(order)}}
     threads.sort(key=lambda thread: ranks.get(thread.comment.key, len(ranks)))
-    book = read_rows_of(survey).book
+    book = read_rows_of(survey, with_pyxform=False).book
     named = [
         (row.key, places["survey", row.key])
         for row in book.sheet("survey").rows

@@ -60,7 +60,7 @@ def survey_edit_texts(request: StaffRequest, pk: int) -> HttpResponse:
     survey = own_draft_or_404(request, pk)
     if request.method == "POST":
         return _save(request, survey)
-    reading = read_rows_of(survey)
+    reading = read_rows_of(survey, with_pyxform=False)
     languages = languages_of(reading.book)
     language = _language(request, languages)
     texts = texts_in(reading.book, language, places_of(reading))
@@ -136,7 +136,7 @@ def _save(request: StaffRequest, survey: Survey) -> HttpResponse:
         messages.success(request, _("Saved."))
         return redirect(request.get_full_path())
     survey.refresh_from_db(fields=["last_change"])
-    reading = read_rows_of(survey)
+    reading = read_rows_of(survey, with_pyxform=False)
     languages = {language.code: language for language in languages_of(reading.book)}
     if code not in languages:
         raise Http404

@@ -33,7 +33,7 @@ def open_comments(survey: Survey) -> QuerySet[DraftComment]:
 
 def threads_of(comments: QuerySet[DraftComment], survey: Survey) -> list[Thread]:
     """Return comments with their replies. 2 statements, and those of the reading."""
-    places = places_of(read_rows_of(survey))
+    places = places_of(read_rows_of(survey, with_pyxform=False))
     known = comments.select_related("by", "resolved_by").prefetch_related("replies__by")
     return [
         Thread(
@@ -45,7 +45,7 @@ def threads_of(comments: QuerySet[DraftComment], survey: Survey) -> list[Thread]
 
 def is_in(survey: Survey, key: str) -> bool:
     """Return whether a row is there to be commented on."""
-    sheet = read_rows_of(survey).book.sheet("survey")
+    sheet = read_rows_of(survey, with_pyxform=False).book.sheet("survey")
     return not key or any(row.key == key for row in sheet.rows)
 
 

@@ -84,7 +84,17 @@ def read_xlsform(
     return Reading(None if problems else draft, problems, warnings, content)
 
 
-def read_draft(sheets: dict[str, SurveySheet], name: str, findings: Findings) -> Draft:
+def read_draft(
+    sheets: dict[str, SurveySheet],
+    name: str,
+    findings: Findings,
+    *,
+    with_pyxform: bool = True,
+) -> Draft:
+    """Read the sheets of a survey. Raises FileRefused.
+
+    Without pyxform it takes two thirds of the time, and misses what only pyxform finds.
+    """
     if "survey" not in sheets:
         raise FileRefused(_("There is no sheet named survey."))
     columns = {
@@ -126,7 +136,7 @@ def read_draft(sheets: dict[str, SurveySheet], name: str, findings: Findings) ->
         reader = MeasureReader(items, draft.option_sets, findings)
         draft.measures = reader.read(rows["measures"])
     # Otherwise pyxform repeats the first problem, without its column.
-    if not findings.problems:
+    if with_pyxform and not findings.problems:
         cells = {
             "form_id": draft.name,
             "version": draft.version,

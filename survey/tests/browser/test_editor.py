@@ -187,6 +187,70 @@ def test_typing_without_a_connection_is_kept_and_saved(staff, console, draft):  
     )
 
 
+def test_a_text_that_the_server_cannot_save_does_not_block_the_others(
+    staff,
+    console,  # noqa: F811
+    draft,
+):
+    page = opened(console(staff.state, viewport=DESK), draft)
+
+    def answer(route):
+        if "poison" in (route.request.post_data or ""):
+            route.fulfill(status=500, content_type="text/html", body="<p>Sorry.</p>")
+        else:
+            route.continue_()
+
+    page.route("**/edit/change/", answer)
+    choose(page, "Which pet?")
+    text, hint = (page.locator("#ed-settings textarea").nth(n) for n in range(2))
+    text.fill("poison")
+    hint.fill("Furry or not.")
+    expect(page.locator(".ed-problem", has_text="could not be saved")).to_be_visible()
+    status = page.locator("#ed-status")
+    expect(status).to_have_attribute("data-state", "refused")
+    row = load_book(draft).sheet("survey").rows[1]
+    assert "Furry or not." in row.cells.values()
+    # After a warning, and another attempt that fails, the rest can still be saved.
+    kinds = []
+    page.on("dialog", lambda dialog: (kinds.append(dialog.type), dialog.accept()))
+    page.reload()
+    assert kinds == ["beforeunload"]
+    expect(text).to_have_value("poison")
+    page.unroute("**/edit/change/")
+    text.fill("Which animal?")
+    saved(page)
+    page.reload()
+    assert kinds == ["beforeunload"]
+    expect(text).to_have_value("Which animal?")
+
+
+def test_half_a_rule_survives_a_reload(staff, console, draft):  # noqa: F811
+    page = opened(console(staff.state, viewport=DESK), draft)
+    choose(page, "First?")
+    rule = page.locator("#ed-rule-relevant")
+    rule.locator("summary").first.click()
+    rule.get_by_label("Question", exact=True).select_option("pet")
+    expect(rule.get_by_label("Answer", exact=True)).to_have_value("")
+    saved(page)
+    page.reload()
+    expect(rule.get_by_label("Question", exact=True)).to_have_value("pet")
+    choose(page, "Second?")
+    expect(rule.get_by_label("Question", exact=True)).to_have_value("")
+    choose(page, "First?")
+    answer = rule.get_by_label("Answer", exact=True)
+    expect(rule.get_by_label("Question", exact=True)).to_have_value("pet")
+    answer.select_option("dog")
+    expect(rule.locator("summary").first).to_contain_text("Dog")
+    saved(page)
+    sheet = load_book(draft).sheet("survey")
+    rules = [sheet.value(row, "relevant") for row in sheet.rows]
+    assert rules.count("${pet} = 'dog'") == 1
+    assert page.evaluate(STORED_RULES) == []
+
+
+STORED_RULES = "Object.keys(localStorage).filter(k => k.includes(':rule:'))"
+
+
 def test_two_people_type_into_one_field(staff, console, colleague, draft):  # noqa: F811
     page = opened(console(staff.state, viewport=DESK), draft)
     pat = opened(console(colleague, viewport=DESK), draft)

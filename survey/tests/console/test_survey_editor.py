@@ -239,6 +239,19 @@ def test_too_many_options_are_refused_and_nothing_is_stored(editor, draft):
     assert not DraftChange.objects.exists()
 
 
+def test_a_required_question_has_a_message_of_its_own(editor, draft):
+    pet, why = editor.key("pet"), editor.key("why")
+    address = f"survey:{pet}:required_message:en"
+    assert f'name="f:{address}"' in editor.page(pet)
+    assert "required_message" not in editor.page(why)
+    editor.type(address, "Choose your pet.", seen="")
+    draft.refresh_from_db()
+    reading = read_rows_of(draft)
+    assert not reading.problems
+    item = reading.definition["items"]["pet"]
+    assert item["required_message"]["en"] == "Choose your pet."
+
+
 def test_a_name_that_is_taken_is_refused_at_its_field(editor):
     address = f"survey:{editor.key('pet')}:name:"
     reply = editor.type(address, "why", seen="pet")

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 from django.template.loader import render_to_string
 
-from survey.console.editor.rule_form import RuleForm
+from survey.console.surveys.editor.rule_form import RuleForm
 from survey.instrument.drafts.conditions import COLUMN, THIS, Subject
 
 AGREE = (("1", "Disagree"), ("2", "Agree"))

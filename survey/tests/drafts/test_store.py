@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 from django.db import transaction
+from pyxform.errors import PyXFormError
 
 from accounts.models import User
+from survey.instrument.definitions.publishing import NotPublishable
 from survey.instrument.drafts import commands, reading
 from survey.instrument.drafts.differences import make_equal
 from survey.instrument.drafts.drafting import publish_draft, refresh_rows
@@ -31,7 +33,7 @@ from survey.instrument.drafts.workbook import (
     Sheet,
     inverse,
 )
-from survey.instrument.xlsform import import_survey, read_xlsform
+from survey.instrument.xlsform import import_survey, pyxform_check, read_xlsform
 from survey.instrument.xlsform.languages import ENGLISH, Language
 from survey.models import DraftChange, DraftRow, DraftSheet, Survey
 from survey.tests.workbooks import form
@@ -250,6 +252,29 @@ def test_pages_read_the_rows_of_an_edited_draft(draft: Survey, author: User) -> 
     refresh_rows(draft)
     assert draft.items.get(name="why").label == {"en": "Why?"}
     assert draft.items.count() == 3
+
+
+def test_a_problem_that_only_pyxform_finds_keeps_a_draft_from_being_published(
+    draft: Survey, author: User, monkeypatch: Any
+) -> None:
+    """The editor reads a draft without pyxform, which takes a third of the time."""
+    start(draft, author)
+
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise PyXFormError("[row : 2] It looks odd.")
+
+    monkeypatch.setattr(pyxform_check, "workbook_to_json", refuse)
+    quick = read_rows_of(draft, with_pyxform=False)
+    assert quick.draft and not quick.problems
+    [problem] = read_rows_of(draft).problems
+    assert problem.reason == "It looks odd."
+    with pytest.raises(NotPublishable, match="It looks odd."):
+        publish_draft(survey=draft, by=author)
+    draft.refresh_from_db()
+    assert draft.published_at is None
+    # Without the check, nothing stops it.
+    monkeypatch.setattr(pyxform_check, "workbook_to_json", lambda *_, **__: None)
+    publish_draft(survey=draft, by=author)
 
 
 class Interrupted(Exception):

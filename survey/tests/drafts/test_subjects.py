@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from survey.console.editor.rule_form import RuleForm
+from survey.console.surveys.editor.rule_form import RuleForm
 from survey.instrument.drafts.conditions import expression_of, words_of
 from survey.instrument.drafts.rule_sentences import sentence_of
 from survey.instrument.drafts.subjects import subjects_of

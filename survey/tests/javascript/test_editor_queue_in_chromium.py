@@ -103,8 +103,8 @@ def test_an_act_has_the_same_token_in_each_attempt(run):
         queue.act("add:text");
         queue.act("add:text");
     """)
-    first, again, second = [body["token"] for body in result["sent"]]
-    assert first == again != second and len(first) > 16
+    first, repeated, second = [body["token"] for body in result["sent"]]
+    assert first == repeated != second and len(first) > 16
 
 
 @pytest.mark.parametrize("status", [400, 413, 500])

@@ -193,7 +193,7 @@ def save_rules(survey: Survey, data: QueryDict, outcome: Outcome, *, by: User) -
         # Another row may be selected since the form was filled in.
         key = data.get(f"rule-{rule}-key") or outcome.at
         survey.refresh_from_db(fields=["last_change"])
-        reading = read_rows_of(survey)
+        reading = read_rows_of(survey, with_pyxform=False)
         address = address_of(key, rule)
         stored = Fields(reading.book).read(address)
         form = rule_form(

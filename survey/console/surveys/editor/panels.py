@@ -310,14 +310,16 @@ class PanelBuilder:
 
     def answer(self, key: str, kind: str) -> list[FieldView]:
         """Return the fields about how a question is answered."""
-        views = [
-            self.view_of(
-                Address("survey", key, "required_choice"),
-                _("Required"),
-                SELECT,
-                choices=[("", _("No")), ("yes", _("Yes")), ("if", _("If …"))],
-            )
-        ]
+        required = self.view_of(
+            Address("survey", key, "required_choice"),
+            _("Required"),
+            SELECT,
+            choices=[("", _("No")), ("yes", _("Yes")), ("if", _("If …"))],
+        )
+        views = [required]
+        if required.value:
+            label = _("Message if it is required")
+            views += self.texts(key, "required_message", label)
         if kind in SELECTS:
             layouts = [
                 ("", _("Below each other")),

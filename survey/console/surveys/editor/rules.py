@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from django.utils.functional import cached_property
 from django.utils.translation import gettext as _
 
-from survey.console.editor.rule_form import RuleForm
 from survey.console.surveys.editor.fields import Address
+from survey.console.surveys.editor.rule_form import RuleForm
 from survey.instrument.drafts.reading import DraftReading
 from survey.instrument.drafts.rule_hints import rule_problems
 from survey.instrument.drafts.subjects import subjects_of

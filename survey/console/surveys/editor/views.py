@@ -80,7 +80,7 @@ class Editor:
 
     @cached_property
     def reading(self) -> DraftReading:
-        return read_rows_of(self.survey)
+        return read_rows_of(self.survey, with_pyxform=False)
 
     @cached_property
     def languages(self) -> list[Language]:
