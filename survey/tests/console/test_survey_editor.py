@@ -15,8 +15,10 @@ from survey.instrument.definitions.publishing import publish_survey
 from survey.instrument.definitions.schema import load_definition
 from survey.instrument.drafts.commands import CommandRefused
 from survey.instrument.drafts.drafting import publish_draft
+from survey.instrument.drafts.option_rows import options_of
 from survey.instrument.drafts.reading import read_rows_of
 from survey.instrument.drafts.store import load_book
+from survey.instrument.drafts.workbook import Row
 from survey.models import DraftChange, Survey
 from survey.tests.console.test_surveys import draft_of
 
@@ -118,7 +120,7 @@ def test_a_survey_is_written_and_published(editor, draft, staff):
         f"options-paste:{first}", at=key, text="A puppy\r\nYoung\tabout 3\n\nOld"
     )
     settings = editor.page(key)
-    for label in ("A puppy", "Young about 3", "Old", "Option 2"):
+    for label in ("A puppy", "Young about 3", "Old"):
         assert f"\n{label}</textarea>" in settings
     editor.type(f"survey:{key}:required_choice:", "yes", seen="")
     editor.act(f"up:{key}", at=key)
@@ -228,6 +230,39 @@ def test_options_are_added_moved_and_deleted(editor):
     editor.act(f"option-delete:{dog}", at=pet)
     reply = editor.post(act=f"option-delete:{added}", at=pet)
     assert reply.status_code == 422
+
+
+def test_pasted_options_replace_those_that_nobody_has_written(editor):
+    added = editor.act("add:select_one", at=editor.key("pet"))["at"]
+    again = editor.act(f"duplicate:{added}", at=added)["at"]
+    editor.act(f"own-options:{again}", at=again)
+    choices = load_book(editor.survey).sheet("choices")
+    first, second = choices.rows[-2:]
+    editor.act(f"options-paste:{second.key}", at=again, text="Yes\nNo\nPerhaps")
+    assert labels_of(editor, first) == ["Yes", "No", "Perhaps"]
+    editor.act(f"options-paste:{second.key}", at=again, text="Often\nNever")
+    assert labels_of(editor, first) == ["Often", "Never", "No", "Perhaps"]
+
+
+def labels_of(editor: Editor, option: Row) -> list[str]:
+    choices = load_book(editor.survey).sheet("choices")
+    option_set = option.cells[choices.column("list")]
+    return [
+        Fields(load_book(editor.survey)).read(Address("choices", row.key, "label", "en"))
+        for row in options_of(load_book(editor.survey), option_set)
+    ]
+
+
+def test_a_message_undoes_only_the_change_that_it_names(editor):
+    named = editor.act(f"delete:{editor.key('why')}")["undo"]
+    editor.type(f"survey:{editor.key('pet')}:label:en", "Pet?", seen="Which pet?")
+    reply = editor.post(act=f"undo:{named}")
+    assert reply.status_code == 422 and "since then" in reply.json()["error"]
+    assert "why" not in editor.names() and editor.read("pet", "label", "en") == "Pet?"
+    # Without the number, the last change is undone.
+    assert editor.act("undo")["undo"] == named
+    editor.act(f"undo:{named}")
+    assert "why" in editor.names()
 
 
 def test_too_many_options_are_refused_and_nothing_is_stored(editor, draft):
