@@ -7,6 +7,8 @@ import {
   button,
   element,
   hideNotice,
+  hideToast,
+  onLastChange,
   setStatus,
   showNotice,
   showToast,
@@ -62,9 +64,14 @@ class Editor {
     this.afterShow();
     this.showMessages();
     this.restore();
+    this.outline.reveal();
     const first = this.settings.querySelector("textarea");
-    const isWide = window.matchMedia("(min-width: 68.75rem)").matches;
-    if (isWide && first && !first.value && this.state.at) first.focus();
+    if (this.isWide && first && !first.value && this.state.at) first.focus();
+  }
+
+  // Outline, page and settings stand beside each other, and each of them scrolls.
+  get isWide() {
+    return window.matchMedia("(min-width: 68.75rem)").matches;
   }
 
   // Messages of the page before: there is no room for them to stay.
@@ -223,6 +230,7 @@ class Editor {
     this.canvas.select(key);
     this.markSurveyLink();
     this.focusAfterShow = focus ? "label" : "";
+    this.isChosen = true;
     // What is typed now would go into the question that is left.
     this.settings.inert = true;
     this.queue.show(this.shownState());
@@ -401,6 +409,9 @@ class Editor {
       showToast(body.error ?? word(body.hasFailed ? "failed act" : "refused"));
       return;
     }
+    if (verb) hideToast();
+    // What was typed is stored; what is not complete gives way to what is stored now.
+    if (/^(undo|redo)/.test(verb)) this.rules.forget();
     const hasMoved = this.state.at !== body.at;
     if (!this.queue.look) {
       this.state.at = body.at;
@@ -416,7 +427,8 @@ class Editor {
     if (body.offersUndo || body.readers.length) {
       showToast(body.message, {
         readers: body.readers,
-        onUndo: body.offersUndo ? () => this.act("undo") : null,
+        change: body.offersUndo ? body.undo : 0,
+        onUndo: (change) => this.act(`undo:${change}`),
         onChoose: (key) => this.choose(key),
       });
     }
@@ -428,7 +440,8 @@ class Editor {
     if (body.published) this.showPublished(body.error);
     if (status === 200) this.apply(body);
     else if (body.hasFailed) showToast(word("failed look"));
-    this.showSettingsTop();
+    if (this.isChosen) this.showSettingsTop();
+    this.isChosen = false;
     if (this.focusAfterShow) this.focus(this.focusAfterShow);
     this.focusAfterShow = "";
     if (status === 200) this.rules.restore(this.state.at);
@@ -436,6 +449,9 @@ class Editor {
 
   showSettingsTop() {
     this.settings.scrollTop = 0;
+    this.outline.reveal();
+    if (this.isWide) return;
+    this.settings.querySelector("textarea, h2")?.scrollIntoView({ block: "center" });
   }
 
   focusLine() {
@@ -454,6 +470,7 @@ class Editor {
 
   apply(body) {
     if (!body.outline && body.outline !== "") return;
+    onLastChange(body.undo);
     this.outline.show(body.outline);
     document.getElementById("ed-title").textContent = body.title;
     morph(document.getElementById("ed-wrong"), body.wrong);

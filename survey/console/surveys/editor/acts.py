@@ -123,7 +123,12 @@ def carry_out(survey: Survey, data: QueryDict, *, by: User) -> Outcome:
     if not verb:
         return outcome
     if verb in ("undo", "redo"):
-        change = (undo if verb == "undo" else redo)(survey, by=by, token=token)
+        if verb == "redo":
+            change = redo(survey, by=by, token=token)
+        else:
+            # A message offers to undo the change that it is about, and no other one.
+            number = int(argument) if argument.isdecimal() else None
+            change = undo(survey, by=by, token=token, number=number)
         outcome.message = UNDONE[verb](change is not None)
         return outcome
     act = ACTS.get(verb)
