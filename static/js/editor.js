@@ -94,6 +94,8 @@ class Editor {
     document.addEventListener("submit", (event) => this.onSubmit(event), { capture: true });
     document.addEventListener("click", (event) => this.onClick(event));
     document.addEventListener("keydown", (event) => this.onKey(event));
+    const addMenu = document.querySelector(".ed-add-menu");
+    addMenu.addEventListener("keydown", (event) => this.onAddKey(event, addMenu));
     document.addEventListener("htmx:beforeSwap", (event) => this.onFragment(event));
     document.addEventListener("visibilitychange", () => {
       if (document.visibilityState === "hidden") this.flush();
@@ -218,22 +220,41 @@ class Editor {
 
   choose(key, { focus = false } = {}) {
     this.flush();
+    if (this.trouble === "offline" || !navigator.onLine) {
+      showToast(word("stays"));
+      return;
+    }
     // What cannot be saved is only in its field, which is left now.
     for (const address of this.refused) {
       this.typed.delete(address);
       this.errors.delete(address);
     }
     this.refused.clear();
-    this.state.at = key;
     this.state.options = "";
-    this.outline.select(key);
-    this.canvas.select(key);
-    this.markSurveyLink();
+    this.select(key);
     this.focusAfterShow = focus ? "label" : "";
     this.isChosen = true;
     // What is typed now would go into the question that is left.
     this.settings.inert = true;
     this.queue.show(this.shownState());
+  }
+
+  select(key) {
+    this.state.at = key;
+    this.outline.select(key);
+    this.canvas.select(key);
+    this.markSurveyLink();
+  }
+
+  // What is chosen cannot be loaded: contents and page go back to what is still shown.
+  stay() {
+    if (!this.isChosen || !this.queue.look) return;
+    this.queue.look = null;
+    this.isChosen = false;
+    this.focusAfterShow = "";
+    this.settings.inert = false;
+    this.select(this.settings.querySelector("form").dataset.at);
+    showToast(word("stays"));
   }
 
   shownState() {
@@ -313,6 +334,21 @@ class Editor {
     this.act(isRedo || event.shiftKey ? "redo" : "undo");
   }
 
+  onAddKey(event, menu) {
+    const entries = [...menu.querySelectorAll(".menu-panel .plain")];
+    const place = entries.indexOf(document.activeElement);
+    const next = {
+      ArrowDown: place + 1,
+      ArrowUp: place < 0 ? -1 : place - 1,
+      Home: 0,
+      End: -1,
+    }[event.key];
+    if (next === undefined) return;
+    event.preventDefault();
+    menu.open = true;
+    entries.at(next % entries.length).focus();
+  }
+
   // Answers
 
   onStart() {
@@ -329,6 +365,7 @@ class Editor {
 
   onTrouble(kind) {
     setStatus(kind === "offline" ? "offline" : "refused");
+    if (kind === "offline") this.stay();
     if (this.trouble === kind) return;
     this.trouble = kind;
     if (kind === "offline") announce(word("offline"));

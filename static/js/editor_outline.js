@@ -48,10 +48,17 @@ export class Outline {
       }
       const link = line.querySelector("a");
       const more = line.querySelector(".ed-more");
-      more.setAttribute("aria-label", `${word("actions")}: ${link.textContent.trim()}`);
+      more.setAttribute("aria-label", this.nameOfMenu(line));
       more.tabIndex = link.hasAttribute("aria-current") ? 0 : -1;
     }
     this.makeSortable();
+  }
+
+  nameOfMenu(line) {
+    const text = line.querySelector(".ed-text").textContent;
+    const n = line.querySelector(".ed-number").textContent;
+    if (!n) return word("actions for", { text });
+    return word(line.matches(".ed-head") ? "actions for page" : "actions for question", { n, text });
   }
 
   makeSortable() {

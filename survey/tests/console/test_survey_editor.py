@@ -244,13 +244,41 @@ def test_pasted_options_replace_those_that_nobody_has_written(editor):
     assert labels_of(editor, first) == ["Often", "Never", "No", "Perhaps"]
 
 
-def labels_of(editor: Editor, option: Row) -> list[str]:
+def labels_of(editor: Editor, option: Row, language: str = "en") -> list[str]:
     choices = load_book(editor.survey).sheet("choices")
     option_set = option.cells[choices.column("list")]
+    book = load_book(editor.survey)
     return [
-        Fields(load_book(editor.survey)).read(Address("choices", row.key, "label", "en"))
-        for row in options_of(load_book(editor.survey), option_set)
+        Fields(book).read(Address("choices", row.key, "label", language))
+        for row in options_of(book, option_set)
     ]
+
+
+def test_a_new_list_offers_answers_that_are_ready_made(editor):
+    added = editor.act("add:select_one", at=editor.key("pet"))["at"]
+    assert "How often" in editor.page(added)
+    settings = editor.act("ready-options:yes", at=added)["settings"]
+    assert "\nYes</textarea>" in settings and "ready-options" not in settings
+    first = load_book(editor.survey).sheet("choices").rows[-2]
+    assert labels_of(editor, first) == ["Yes", "No"]
+    assert labels_of(editor, first, "es") == ["Sí", "No"]
+    # What somebody has written is not replaced.
+    reply = editor.post(act="ready-options:often", at=added)
+    assert reply.status_code == 422
+    assert labels_of(editor, first) == ["Yes", "No"]
+
+
+def test_a_statement_says_that_its_options_are_those_of_the_grid(editor):
+    sentence = "Its options belong to all statements of the grid."
+    assert sentence in editor.page(editor.key("second"))
+    assert sentence not in editor.page(editor.key("pet"))
+
+
+def test_conditions_and_lists_name_questions_by_number_and_text(editor):
+    editor.act("add:select_one", at=editor.key("second"))
+    page = editor.page(editor.key("first"))
+    assert ">1. Which pet?</option>" in page and "(pet)" not in page
+    assert "Same answers as: 1. Which pet?" in page
 
 
 def test_a_message_undoes_only_the_change_that_it_names(editor):

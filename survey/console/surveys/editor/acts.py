@@ -63,6 +63,7 @@ from survey.instrument.drafts.option_rows import (
     place_option,
 )
 from survey.instrument.drafts.reading import read_rows_of
+from survey.instrument.drafts.ready_options import fill_ready
 from survey.instrument.drafts.store import change_draft, redo, refuse_twice, undo
 from survey.instrument.drafts.workbook import DraftBook, cleaned
 from survey.instrument.xlsform.languages import language_of
@@ -268,7 +269,9 @@ Act = Callable[[DraftBook, str, QueryDict, Outcome], None]
 def _add(book: DraftBook, kind: str, data: QueryDict, outcome: Outcome) -> None:
     after = data.get("after") or outcome.at or _last(book)
     if kind == "page":
-        outcome.at = add_page(book, after=after)
+        question = add_page(book, after=after)
+        # The title of the page is written first.
+        outcome.at = groups_around(book.sheet("survey"), question)[-1].key
     elif kind == "grid":
         inner = add_grid(book, after=_place_for(book, after))
         outcome.at = groups_around(book.sheet("survey"), inner)[-1].key
@@ -508,6 +511,12 @@ def _use_options(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -
         set_kind(book, row, kind, option_set=option_set)
 
 
+def _ready_options(
+    book: DraftBook, ready: str, data: QueryDict, outcome: Outcome
+) -> None:
+    fill_ready(book, _list_of(book, outcome.at), ready)
+
+
 # Rows of a grid
 
 
@@ -620,6 +629,7 @@ ACTS: Mapping[str, Act] = {
     "options-paste": _options_paste,
     "own-options": _own_options,
     "use-options": _use_options,
+    "ready-options": _ready_options,
     "row-add": _row_add,
     "row-delete": _row_delete,
     "row-up": _row_step(moves.move_up),
