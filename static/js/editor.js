@@ -220,7 +220,7 @@ class Editor {
 
   choose(key, { focus = false } = {}) {
     this.flush();
-    if (this.trouble === "offline" || !navigator.onLine) {
+    if (!navigator.onLine) {
       showToast(word("stays"));
       return;
     }
@@ -237,6 +237,7 @@ class Editor {
     // What is typed now would go into the question that is left.
     this.settings.inert = true;
     this.queue.show(this.shownState());
+    this.queue.retry();
   }
 
   select(key) {
