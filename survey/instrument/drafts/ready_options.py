@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from django.utils.translation import gettext_lazy as _
 
 from survey.instrument.drafts.commands import CommandRefused, languages_of, set_options
@@ -15,7 +17,7 @@ NAMES = {
     "good": _("Good or poor"),
 }
 # By the code of a language. No translations of the console: respondents read them.
-TEXTS = {
+TEXTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "agree": {
         "en": ("Strongly agree", "Agree", "Disagree", "Strongly disagree"),
         "es": (

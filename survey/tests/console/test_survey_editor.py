@@ -234,13 +234,13 @@ def test_options_are_added_moved_and_deleted(editor):
 
 def test_pasted_options_replace_those_that_nobody_has_written(editor):
     added = editor.act("add:select_one", at=editor.key("pet"))["at"]
-    again = editor.act(f"duplicate:{added}", at=added)["at"]
-    editor.act(f"own-options:{again}", at=again)
+    copy = editor.act(f"duplicate:{added}", at=added)["at"]
+    editor.act(f"own-options:{copy}", at=copy)
     choices = load_book(editor.survey).sheet("choices")
     first, second = choices.rows[-2:]
-    editor.act(f"options-paste:{second.key}", at=again, text="Yes\nNo\nPerhaps")
+    editor.act(f"options-paste:{second.key}", at=copy, text="Yes\nNo\nPerhaps")
     assert labels_of(editor, first) == ["Yes", "No", "Perhaps"]
-    editor.act(f"options-paste:{second.key}", at=again, text="Often\nNever")
+    editor.act(f"options-paste:{second.key}", at=copy, text="Often\nNever")
     assert labels_of(editor, first) == ["Often", "Never", "No", "Perhaps"]
 
 
@@ -272,6 +272,15 @@ def test_a_statement_says_that_its_options_are_those_of_the_grid(editor):
     sentence = "Its options belong to all statements of the grid."
     assert sentence in editor.page(editor.key("second"))
     assert sentence not in editor.page(editor.key("pet"))
+
+
+def test_how_many_conditions_must_be_true_is_asked_for_two_of_them(editor):
+    why = editor.key("why")
+    assert "How many must be true" not in editor.page(why)
+    relevant = "${pet} = 'cat' or ${pet} = 'dog'"
+    address = f"survey:{why}:relevant:"
+    editor.type(address, relevant, seen="${pet} = 'cat'")
+    assert "How many must be true" in editor.page(why)
 
 
 def test_conditions_and_lists_name_questions_by_number_and_text(editor):

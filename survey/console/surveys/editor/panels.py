@@ -24,7 +24,7 @@ from survey.console.surveys.editor.rules import FIELDS, EditorRuleForm, rule_for
 from survey.instrument.bank.content import is_locked_field
 from survey.instrument.bank.locks import locked_rows
 from survey.instrument.definitions.schema import SELECTS
-from survey.instrument.drafts.commands import kind_of, questions_using
+from survey.instrument.drafts.commands import questions_using
 from survey.instrument.drafts.option_rows import options_of
 from survey.instrument.drafts.reading import DraftReading
 from survey.instrument.drafts.ready_options import ready_lists
@@ -262,7 +262,7 @@ class PanelBuilder:
             key,
             _("Question %(number)s") % {"number": entry.number}
             if entry.number
-            else capfirst(KIND_WORDS.get(entry.kind, entry.kind)),
+            else capfirst(str(KIND_WORDS.get(entry.kind, entry.kind))),
             languages=self.fields.languages,
         )
         panel.texts = [
@@ -455,17 +455,13 @@ class PanelBuilder:
     def grids(self) -> dict[str, str]:
         """Return the grid around each question that is in one, by their keys."""
         grids = {}
-        around: list[str] = []
-        for row in self.sheet.rows:
-            kind = kind_of(self.sheet, row)
-            if kind == "begin":
-                around.append(row.key)
-            elif kind == "end":
-                del around[-1:]
-            elif around:
-                _page, entry = self.outline.by_key.get(around[-1], (None, None))
-                if entry and entry.sort == GRID:
-                    grids[row.key] = around[-1]
+        for page in self.outline.pages:
+            grid = ""
+            for entry in page.entries:
+                if not entry.depth:
+                    grid = entry.key if entry.sort == GRID else ""
+                elif grid:
+                    grids[entry.key] = grid
         return grids
 
     def lists(self, type_: object) -> Choices:
@@ -499,7 +495,7 @@ class PanelBuilder:
             for entry in page.entries:
                 type_ = parse_type(self.sheet.value(self.sheet.row(entry.key), "type"))
                 if entry.number and type_.option_set:
-                    text = Truncator(entry.text or entry.name).chars(LONGEST_TEXT)
+                    text = Truncator(entry.text or _("No text yet")).chars(LONGEST_TEXT)
                     users.setdefault(type_.option_set, f"{entry.number}. {text}")
         return users
 

@@ -227,8 +227,10 @@ def item_label(name: str, subject: Subject) -> str:
         return _("The option")
     if name.startswith(COLUMN):
         return _("The option’s %(column)s") % {"column": subject.label or name[1:]}
-    label = subject.label or name
-    return f"{subject.number}. {label}" if subject.number else label
+    if not subject.number:
+        return subject.label or name
+    label = _("No text yet") if subject.label in ("", name) else subject.label
+    return f"{subject.number}. {label}"
 
 
 @dataclass

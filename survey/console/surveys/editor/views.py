@@ -138,7 +138,7 @@ class Editor:
 
     @cached_property
     def last_change(self) -> int:
-        """Return the number of the change that *Undo* takes back; 0 if there is none."""
+        """Return the number of the change that *Undo* takes back, or 0."""
         change = undoable(self.survey, self.request.user)
         return change.number if change else 0
 
