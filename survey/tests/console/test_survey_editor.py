@@ -283,6 +283,15 @@ def test_how_many_conditions_must_be_true_is_asked_for_two_of_them(editor):
     assert "How many must be true" in editor.page(why)
 
 
+def test_the_options_of_a_statement_change_in_the_whole_grid(editor):
+    second = editor.key("second")
+    editor.act(f"own-options:{second}", at=second)
+    types = {editor.read(name, "type") for name in ("first", "second")}
+    assert types == {"select_one first_options"}
+    editor.act(f"use-options:{second}", at=second, list="pets")
+    assert editor.read("first", "type") == "select_one pets"
+
+
 def test_conditions_and_lists_name_questions_by_number_and_text(editor):
     editor.act("add:select_one", at=editor.key("second"))
     page = editor.page(editor.key("first"))

@@ -65,7 +65,7 @@ from survey.instrument.drafts.option_rows import (
 from survey.instrument.drafts.reading import read_rows_of
 from survey.instrument.drafts.ready_options import fill_ready
 from survey.instrument.drafts.store import change_draft, redo, refuse_twice, undo
-from survey.instrument.drafts.workbook import DraftBook, cleaned
+from survey.instrument.drafts.workbook import DraftBook, Sheet, cleaned
 from survey.instrument.xlsform.languages import language_of
 from survey.instrument.xlsform.types import parse_type
 from survey.models import DraftChange, Survey
@@ -305,8 +305,7 @@ def _place_for(book: DraftBook, after: str) -> str:
     if not after:
         return ""
     row = sheet.row(after)
-    around = groups_around(sheet, after)
-    grid = next((group.key for group in around if moves.is_grid(sheet, group)), "")
+    grid = _grid_around(sheet, after)
     if grid or moves.is_grid(sheet, row):
         return sheet.rows[span_of(sheet, grid or after).end].key
     if kind_of(sheet, row) == "begin":
@@ -320,6 +319,12 @@ def _place_for(book: DraftBook, after: str) -> str:
             )
         return last
     return after
+
+
+def _grid_around(sheet: Sheet, key: str) -> str:
+    """Return the grid that a statement is in; "" for other rows."""
+    around = groups_around(sheet, key)
+    return next((group.key for group in around if moves.is_grid(sheet, group)), "")
 
 
 def _delete(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> None:
@@ -486,6 +491,7 @@ def _options_paste(
 def _own_options(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> None:
     """Give a question, or all rows of a grid, a list of their own."""
     sheet = book.sheet("survey")
+    key = _grid_around(sheet, key) or key
     if kind_of(sheet, sheet.row(key)) != "begin":
         copy_option_set(book, key)
     else:
@@ -503,6 +509,7 @@ def _use_options(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -
     option_set = data.get("list", "")
     if not options_of(book, option_set):
         raise CommandRefused(_("Choose a list of options."))
+    key = _grid_around(sheet, key) or key
     keys = [key]
     if kind_of(sheet, sheet.row(key)) == "begin":
         keys = keys_of(sheet, span_of(sheet, key))[1:-1]
