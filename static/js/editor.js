@@ -7,6 +7,8 @@ import {
   button,
   element,
   hideNotice,
+  hideToast,
+  onLastChange,
   setStatus,
   showNotice,
   showToast,
@@ -62,9 +64,14 @@ class Editor {
     this.afterShow();
     this.showMessages();
     this.restore();
+    this.outline.reveal();
     const first = this.settings.querySelector("textarea");
-    const isWide = window.matchMedia("(min-width: 68.75rem)").matches;
-    if (isWide && first && !first.value && this.state.at) first.focus();
+    if (this.isWide && first && !first.value && this.state.at) first.focus();
+  }
+
+  // Outline, page and settings stand beside each other, and each of them scrolls.
+  get isWide() {
+    return window.matchMedia("(min-width: 68.75rem)").matches;
   }
 
   // Messages of the page before: there is no room for them to stay.
@@ -87,6 +94,8 @@ class Editor {
     document.addEventListener("submit", (event) => this.onSubmit(event), { capture: true });
     document.addEventListener("click", (event) => this.onClick(event));
     document.addEventListener("keydown", (event) => this.onKey(event));
+    const addMenu = document.querySelector(".ed-add-menu");
+    addMenu.addEventListener("keydown", (event) => this.onAddKey(event, addMenu));
     document.addEventListener("htmx:beforeSwap", (event) => this.onFragment(event));
     document.addEventListener("visibilitychange", () => {
       if (document.visibilityState === "hidden") this.flush();
@@ -211,21 +220,42 @@ class Editor {
 
   choose(key, { focus = false } = {}) {
     this.flush();
+    if (!navigator.onLine) {
+      showToast(word("stays"));
+      return;
+    }
     // What cannot be saved is only in its field, which is left now.
     for (const address of this.refused) {
       this.typed.delete(address);
       this.errors.delete(address);
     }
     this.refused.clear();
-    this.state.at = key;
     this.state.options = "";
-    this.outline.select(key);
-    this.canvas.select(key);
-    this.markSurveyLink();
+    this.select(key);
     this.focusAfterShow = focus ? "label" : "";
+    this.isChosen = true;
     // What is typed now would go into the question that is left.
     this.settings.inert = true;
     this.queue.show(this.shownState());
+    this.queue.retry();
+  }
+
+  select(key) {
+    this.state.at = key;
+    this.outline.select(key);
+    this.canvas.select(key);
+    this.markSurveyLink();
+  }
+
+  // What is chosen cannot be loaded: contents and page go back to what is still shown.
+  stay() {
+    if (!this.isChosen || !this.queue.look) return;
+    this.queue.look = null;
+    this.isChosen = false;
+    this.focusAfterShow = "";
+    this.settings.inert = false;
+    this.select(this.settings.querySelector("form").dataset.at);
+    showToast(word("stays"));
   }
 
   shownState() {
@@ -305,6 +335,21 @@ class Editor {
     this.act(isRedo || event.shiftKey ? "redo" : "undo");
   }
 
+  onAddKey(event, menu) {
+    const entries = [...menu.querySelectorAll(".menu-panel .plain")];
+    const place = entries.indexOf(document.activeElement);
+    const next = {
+      ArrowDown: place + 1,
+      ArrowUp: place < 0 ? -1 : place - 1,
+      Home: 0,
+      End: -1,
+    }[event.key];
+    if (next === undefined) return;
+    event.preventDefault();
+    menu.open = true;
+    entries.at(next % entries.length).focus();
+  }
+
   // Answers
 
   onStart() {
@@ -321,6 +366,7 @@ class Editor {
 
   onTrouble(kind) {
     setStatus(kind === "offline" ? "offline" : "refused");
+    if (kind === "offline") this.stay();
     if (this.trouble === kind) return;
     this.trouble = kind;
     if (kind === "offline") announce(word("offline"));
@@ -401,6 +447,9 @@ class Editor {
       showToast(body.error ?? word(body.hasFailed ? "failed act" : "refused"));
       return;
     }
+    if (verb) hideToast();
+    // What was typed is stored; what is not complete gives way to what is stored now.
+    if (/^(undo|redo)/.test(verb)) this.rules.forget();
     const hasMoved = this.state.at !== body.at;
     if (!this.queue.look) {
       this.state.at = body.at;
@@ -416,7 +465,8 @@ class Editor {
     if (body.offersUndo || body.readers.length) {
       showToast(body.message, {
         readers: body.readers,
-        onUndo: body.offersUndo ? () => this.act("undo") : null,
+        change: body.offersUndo ? body.undo : 0,
+        onUndo: (change) => this.act(`undo:${change}`),
         onChoose: (key) => this.choose(key),
       });
     }
@@ -428,7 +478,8 @@ class Editor {
     if (body.published) this.showPublished(body.error);
     if (status === 200) this.apply(body);
     else if (body.hasFailed) showToast(word("failed look"));
-    this.showSettingsTop();
+    if (this.isChosen) this.showSettingsTop();
+    this.isChosen = false;
     if (this.focusAfterShow) this.focus(this.focusAfterShow);
     this.focusAfterShow = "";
     if (status === 200) this.rules.restore(this.state.at);
@@ -436,6 +487,9 @@ class Editor {
 
   showSettingsTop() {
     this.settings.scrollTop = 0;
+    this.outline.reveal();
+    if (this.isWide) return;
+    this.settings.querySelector("textarea, h2")?.scrollIntoView({ block: "center" });
   }
 
   focusLine() {
@@ -454,6 +508,7 @@ class Editor {
 
   apply(body) {
     if (!body.outline && body.outline !== "") return;
+    onLastChange(body.undo);
     this.outline.show(body.outline);
     document.getElementById("ed-title").textContent = body.title;
     morph(document.getElementById("ed-wrong"), body.wrong);

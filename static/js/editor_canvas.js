@@ -7,6 +7,7 @@ export class Canvas {
     this.frame = frame;
     this.onChoose = onChoose;
     this.selected = "";
+    this.revealed = "";
     this.marks = null;
     frame.addEventListener("load", () => this.start());
     if (this.document?.readyState === "complete") this.start();
@@ -63,8 +64,19 @@ export class Canvas {
     }
     const title = document.querySelector(".page-title");
     if (title && this.marks.page) this.assign(title, this.marks.page);
-    const chosen = document.querySelector(".ed-selected");
-    chosen?.scrollIntoView({ block: "nearest" });
+    if (this.selected !== this.revealed) this.reveal(document.querySelector(".ed-selected"));
+  }
+
+  // Only the frame scrolls: `scrollIntoView` would scroll the editor around it as well.
+  reveal(chosen) {
+    if (!chosen) return;
+    this.revealed = this.selected;
+    const view = this.document.defaultView;
+    const { top, bottom } = chosen.getBoundingClientRect();
+    if (top < 0 || bottom > view.innerHeight) {
+      const below = bottom - view.innerHeight + 8;
+      view.scrollBy(0, top < 0 ? top - 8 : Math.min(top - 8, below));
+    }
   }
 
   assign(element, key) {

@@ -34,13 +34,21 @@ export function announce(text) {
 }
 
 let timer = 0;
+// The number of the change that the toast offers to undo.
+let offered = 0;
 
 export function hideToast() {
   document.getElementById("ed-toast").hidden = true;
+  offered = 0;
+}
+
+// After another change, the offer would be about that one.
+export function onLastChange(number) {
+  if (offered && offered !== number) hideToast();
 }
 
 // `readers` are questions whose rules read what was deleted or moved.
-export function showToast(text, { readers = [], onUndo = null, onChoose = null } = {}) {
+export function showToast(text, { readers = [], change = 0, onUndo = null, onChoose = null } = {}) {
   const toast = document.getElementById("ed-toast");
   const body = element("div", {}, element("p", {}, text));
   if (readers.length) {
@@ -56,10 +64,11 @@ export function showToast(text, { readers = [], onUndo = null, onChoose = null }
     body.append(element("p", {}, word("readers")), list);
   }
   toast.replaceChildren(body);
-  if (onUndo) {
+  offered = change;
+  if (change) {
     const undo = () => {
       hideToast();
-      onUndo();
+      onUndo(change);
     };
     toast.append(button(word("undo"), undo, ""));
   }

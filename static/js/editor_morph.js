@@ -41,7 +41,9 @@ function morphNode(node, wanted, isChanged) {
   }
   // A rule that is not complete yet.
   if (node.dataset.kept) return;
-  if (node.isEqualNode(wanted) && !node.querySelector("input, textarea, select")) return;
+  // The value of a field is no part of its HTML.
+  const fields = "input, textarea, select";
+  if (node.isEqualNode(wanted) && !node.matches(fields) && !node.querySelector(fields)) return;
   syncAttributes(node, wanted);
   if (node.nodeName !== "TEXTAREA") morphChildren(node, wanted, isChanged);
   if (["INPUT", "TEXTAREA", "SELECT"].includes(node.nodeName)) {

@@ -67,7 +67,11 @@ export class Rows {
     event.preventDefault();
     const field = event.target;
     const [start, end] = [field.selectionStart, field.selectionEnd];
-    const whole = field.value.slice(0, start) + text.replace(/[\r\n]+$/, "") + field.value.slice(end);
+    const isUntouched = field.value === field.labels?.[0]?.textContent;
+    const [before, after] = isUntouched
+      ? ["", ""]
+      : [field.value.slice(0, start), field.value.slice(end)];
+    const whole = before + text.replace(/[\r\n]+$/, "") + after;
     const kind = row.parentElement.dataset.list;
     this.act(kind === "option" ? `options-paste:${row.dataset.key}` : `rows-paste:${row.dataset.key}`, {
       text: whole,

@@ -29,7 +29,8 @@ export class Outline {
     morph(this.list, html);
     this.decorate();
     if (!focused || this.list.contains(document.activeElement)) return;
-    this.list.querySelector(`a[data-at="${CSS.escape(focused)}"]`)?.focus();
+    const link = this.list.querySelector(`a[data-at="${CSS.escape(focused)}"]`);
+    link?.focus({ preventScroll: true });
   }
 
   decorate() {
@@ -47,10 +48,17 @@ export class Outline {
       }
       const link = line.querySelector("a");
       const more = line.querySelector(".ed-more");
-      more.setAttribute("aria-label", `${word("actions")}: ${link.textContent.trim()}`);
+      more.setAttribute("aria-label", this.nameOfMenu(line));
       more.tabIndex = link.hasAttribute("aria-current") ? 0 : -1;
     }
     this.makeSortable();
+  }
+
+  nameOfMenu(line) {
+    const text = line.querySelector(".ed-text").textContent;
+    const n = line.querySelector(".ed-number").textContent;
+    if (!n) return word("actions for", { text });
+    return word(line.matches(".ed-head") ? "actions for page" : "actions for question", { n, text });
   }
 
   makeSortable() {
@@ -106,7 +114,17 @@ export class Outline {
     }
     const link = this.list.querySelector(`a[data-at="${CSS.escape(key)}"]`);
     link?.setAttribute("aria-current", "true");
-    link?.scrollIntoView({ block: "nearest" });
+    this.reveal();
+  }
+
+  // Only the list scrolls, and not the page around it.
+  reveal() {
+    const line = this.list.querySelector("[aria-current]");
+    if (!line) return;
+    const list = this.list.getBoundingClientRect();
+    const { top, bottom } = line.getBoundingClientRect();
+    if (top < list.top) this.list.scrollTop -= list.top - top + 8;
+    else if (bottom > list.bottom) this.list.scrollTop += bottom - list.bottom + 8;
   }
 
   onClick(event) {

@@ -89,8 +89,9 @@ export class Queue {
       const look = this.look;
       const query = new URLSearchParams(look);
       const reply = await this.request(`${this.addresses.edit}?${query}`);
-      if (this.look === look) this.look = null;
-      if (!this.look) this.handlers.onShown(reply);
+      if (this.look !== look) return;
+      this.look = null;
+      this.handlers.onShown(reply);
     }
   }
 

@@ -76,6 +76,16 @@ export class RuleForms {
     }
   }
 
+  // The forms show what is stored.
+  forget() {
+    for (const form of this.settings.querySelectorAll(".ed-rule[data-kept]")) {
+      if (this.timers.has(form)) continue;
+      const more = this.valuesOf(form);
+      this.pending.dropRule(this.keyOf(more), more.rule, more);
+      delete form.dataset.kept;
+    }
+  }
+
   find(rule) {
     return this.settings.querySelector(`.ed-rule[data-rule="${rule}"]`);
   }

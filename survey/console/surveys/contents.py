@@ -25,7 +25,7 @@ KIND_WORDS = {
     "datetime": pgettext_lazy("question type", "date and time"),
     "select_one": pgettext_lazy("question type", "one choice"),
     "select_multiple": pgettext_lazy("question type", "several choices"),
-    "acknowledge": pgettext_lazy("question type", "agreement"),
+    "acknowledge": pgettext_lazy("question type", "consent (one box to tick)"),
     "note": pgettext_lazy("question type", "note"),
     "calculate": pgettext_lazy("question type", "calculated"),
     "hidden": pgettext_lazy("question type", "hidden"),

@@ -117,6 +117,8 @@ class Subject:
     options: tuple[tuple[str, str], ...] = ()
     phrase: str = ""
     is_offered: bool = True
+    # Of the question, as the editor counts them; 0 for what nobody answers.
+    number: int = 0
 
     @property
     def operators(self) -> tuple[Operator, ...]:

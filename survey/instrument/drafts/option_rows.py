@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from django.utils.translation import gettext as _
 
-from survey.instrument.drafts.commands import CommandRefused, text_column
+from survey.instrument.drafts.commands import CommandRefused, languages_of, text_column
 from survey.instrument.drafts.names import free_name, name_from_text
 from survey.instrument.drafts.workbook import DraftBook, Row
 from survey.instrument.xlsform.choices import MAX_OPTIONS
@@ -94,7 +94,10 @@ def place_option(book: DraftBook, key: str, after: str) -> None:
 def paste_options(
     book: DraftBook, key: str, text: str, *, languages: Sequence[Language]
 ) -> list[str]:
-    """Write the first pasted line into an option, and the others into new ones."""
+    """Write the first pasted line into an option, and the others into new ones.
+
+    Options that nobody has written yet make room for them.
+    """
     choices = book.sheet("choices")
     row = choices.row(key)
     lines = pasted_lines(text, len(languages))
@@ -107,6 +110,9 @@ def paste_options(
     book.set_cells(choices, key, cells)
     if len(lines) == 1:
         return [key]
+    rows = options_of(book, choices.value(row, "list"))
+    unwritten = [option.key for option in rows if is_unwritten(book, option)]
+    book.delete(choices, [option for option in unwritten if option != key])
     return add_options(
         book,
         choices.value(row, "list"),
@@ -114,6 +120,16 @@ def paste_options(
         labels=lines[1:],
         languages=languages,
     )
+
+
+def is_unwritten(book: DraftBook, option: Row) -> bool:
+    """Return whether an option of a new list has only the text that it began with."""
+    choices = book.sheet("choices")
+    columns = [choices.column_or_none("label", row) for row in languages_of(book)]
+    columns.append(choices.column_or_none("label"))
+    texts = {option.cells.get(number or 0, "") for number in columns} - {""}
+    value = choices.value(option, "name")
+    return texts == {_("Option %(n)s") % {"n": value}}
 
 
 def pasted_lines(text: str, columns: int) -> list[list[str]]:

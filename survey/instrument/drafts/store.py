@@ -447,13 +447,25 @@ def redoable(survey: Survey, by: User) -> DraftChange | None:
     return steps.order_by("number").first()
 
 
-def undo(survey: Survey, *, by: User, token: str = "") -> DraftChange | None:
+def undo(
+    survey: Survey, *, by: User, token: str = "", number: int | None = None
+) -> DraftChange | None:
     """Undo a person's last change; None if there is none. Raises ChangeConflict.
 
     A step that cannot be undone any more is passed over: the next call undoes the one
-    before it.
+    before it. With a number, only that change is undone: CommandRefused if another
+    one is the last.
     """
-    return _reverse(survey, undoable, UNDO, by, token)
+
+    def step(survey: Survey, by: User) -> DraftChange | None:
+        change = undoable(survey, by)
+        if number is not None and (change is None or change.number != number):
+            raise CommandRefused(
+                _("This can’t be undone here: you have changed something since then.")
+            )
+        return change
+
+    return _reverse(survey, step, UNDO, by, token)
 
 
 def redo(survey: Survey, *, by: User, token: str = "") -> DraftChange | None:

@@ -35,7 +35,11 @@ def subjects_of(
     }
     subjects: dict[str, Subject] = {}
     is_earlier = True
+    numbers: dict[int, int] = {}
     for item in draft.items():
+        # The text for *Other* is in the row of its question.
+        if item.kind in ANSWERABLE:
+            numbers.setdefault(item.row.number, len(numbers) + 1)
         if item.name == name:
             is_earlier = False
             values = options.get(item.option_set, ())
@@ -53,6 +57,7 @@ def subjects_of(
                 plain_label(item.label, language) or item.name,
                 options.get(item.option_set, ()),
                 is_offered=is_earlier,
+                number=numbers.get(item.row.number, 0),
             )
     return subjects
 

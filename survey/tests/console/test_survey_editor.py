@@ -15,8 +15,10 @@ from survey.instrument.definitions.publishing import publish_survey
 from survey.instrument.definitions.schema import load_definition
 from survey.instrument.drafts.commands import CommandRefused
 from survey.instrument.drafts.drafting import publish_draft
+from survey.instrument.drafts.option_rows import options_of
 from survey.instrument.drafts.reading import read_rows_of
 from survey.instrument.drafts.store import load_book
+from survey.instrument.drafts.workbook import Row
 from survey.models import DraftChange, Survey
 from survey.tests.console.test_surveys import draft_of
 
@@ -118,7 +120,7 @@ def test_a_survey_is_written_and_published(editor, draft, staff):
         f"options-paste:{first}", at=key, text="A puppy\r\nYoung\tabout 3\n\nOld"
     )
     settings = editor.page(key)
-    for label in ("A puppy", "Young about 3", "Old", "Option 2"):
+    for label in ("A puppy", "Young about 3", "Old"):
         assert f"\n{label}</textarea>" in settings
     editor.type(f"survey:{key}:required_choice:", "yes", seen="")
     editor.act(f"up:{key}", at=key)
@@ -240,6 +242,85 @@ def test_options_are_added_moved_and_deleted(editor):
     editor.act(f"option-delete:{dog}", at=pet)
     reply = editor.post(act=f"option-delete:{added}", at=pet)
     assert reply.status_code == 422
+
+
+def test_pasted_options_replace_those_that_nobody_has_written(editor):
+    added = editor.act("add:select_one", at=editor.key("pet"))["at"]
+    copy = editor.act(f"duplicate:{added}", at=added)["at"]
+    editor.act(f"own-options:{copy}", at=copy)
+    choices = load_book(editor.survey).sheet("choices")
+    first, second = choices.rows[-2:]
+    editor.act(f"options-paste:{second.key}", at=copy, text="Yes\nNo\nPerhaps")
+    assert labels_of(editor, first) == ["Yes", "No", "Perhaps"]
+    editor.act(f"options-paste:{second.key}", at=copy, text="Often\nNever")
+    assert labels_of(editor, first) == ["Often", "Never", "No", "Perhaps"]
+
+
+def labels_of(editor: Editor, option: Row, language: str = "en") -> list[str]:
+    choices = load_book(editor.survey).sheet("choices")
+    option_set = option.cells[choices.column("list")]
+    book = load_book(editor.survey)
+    return [
+        Fields(book).read(Address("choices", row.key, "label", language))
+        for row in options_of(book, option_set)
+    ]
+
+
+def test_a_new_list_offers_answers_that_are_ready_made(editor):
+    added = editor.act("add:select_one", at=editor.key("pet"))["at"]
+    assert "How often" in editor.page(added)
+    settings = editor.act("ready-options:yes", at=added)["settings"]
+    assert "\nYes</textarea>" in settings and "ready-options" not in settings
+    first = load_book(editor.survey).sheet("choices").rows[-2]
+    assert labels_of(editor, first) == ["Yes", "No"]
+    assert labels_of(editor, first, "es") == ["Sí", "No"]
+    # What somebody has written is not replaced.
+    reply = editor.post(act="ready-options:often", at=added)
+    assert reply.status_code == 422
+    assert labels_of(editor, first) == ["Yes", "No"]
+
+
+def test_a_statement_says_that_its_options_are_those_of_the_grid(editor):
+    sentence = "Its options belong to all statements of the grid."
+    assert sentence in editor.page(editor.key("second"))
+    assert sentence not in editor.page(editor.key("pet"))
+
+
+def test_how_many_conditions_must_be_true_is_asked_for_two_of_them(editor):
+    why = editor.key("why")
+    assert "How many must be true" not in editor.page(why)
+    relevant = "${pet} = 'cat' or ${pet} = 'dog'"
+    address = f"survey:{why}:relevant:"
+    editor.type(address, relevant, seen="${pet} = 'cat'")
+    assert "How many must be true" in editor.page(why)
+
+
+def test_the_options_of_a_statement_change_in_the_whole_grid(editor):
+    second = editor.key("second")
+    editor.act(f"own-options:{second}", at=second)
+    types = {editor.read(name, "type") for name in ("first", "second")}
+    assert types == {"select_one first_options"}
+    editor.act(f"use-options:{second}", at=second, list="pets")
+    assert editor.read("first", "type") == "select_one pets"
+
+
+def test_conditions_and_lists_name_questions_by_number_and_text(editor):
+    editor.act("add:select_one", at=editor.key("second"))
+    page = editor.page(editor.key("first"))
+    assert ">1. Which pet?</option>" in page and "(pet)" not in page
+    assert "Same answers as: 1. Which pet?" in page
+
+
+def test_a_message_undoes_only_the_change_that_it_names(editor):
+    named = editor.act(f"delete:{editor.key('why')}")["undo"]
+    editor.type(f"survey:{editor.key('pet')}:label:en", "Pet?", seen="Which pet?")
+    reply = editor.post(act=f"undo:{named}")
+    assert reply.status_code == 422 and "since then" in reply.json()["error"]
+    assert "why" not in editor.names() and editor.read("pet", "label", "en") == "Pet?"
+    # Without the number, the last change is undone.
+    assert editor.act("undo")["undo"] == named
+    editor.act(f"undo:{named}")
+    assert "why" in editor.names()
 
 
 def test_too_many_options_are_refused_and_nothing_is_stored(editor, draft):

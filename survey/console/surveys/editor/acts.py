@@ -63,8 +63,9 @@ from survey.instrument.drafts.option_rows import (
     place_option,
 )
 from survey.instrument.drafts.reading import read_rows_of
+from survey.instrument.drafts.ready_options import fill_ready
 from survey.instrument.drafts.store import change_draft, redo, refuse_twice, undo
-from survey.instrument.drafts.workbook import DraftBook, cleaned
+from survey.instrument.drafts.workbook import DraftBook, Sheet, cleaned
 from survey.instrument.xlsform.languages import language_of
 from survey.instrument.xlsform.types import parse_type
 from survey.models import DraftChange, Survey
@@ -123,7 +124,12 @@ def carry_out(survey: Survey, data: QueryDict, *, by: User) -> Outcome:
     if not verb:
         return outcome
     if verb in ("undo", "redo"):
-        change = (undo if verb == "undo" else redo)(survey, by=by, token=token)
+        if verb == "redo":
+            change = redo(survey, by=by, token=token)
+        else:
+            # A message offers to undo the change that it is about, and no other one.
+            number = int(argument) if argument.isdecimal() else None
+            change = undo(survey, by=by, token=token, number=number)
         outcome.message = UNDONE[verb](change is not None)
         return outcome
     act = ACTS.get(verb)
@@ -263,7 +269,9 @@ Act = Callable[[DraftBook, str, QueryDict, Outcome], None]
 def _add(book: DraftBook, kind: str, data: QueryDict, outcome: Outcome) -> None:
     after = data.get("after") or outcome.at or _last(book)
     if kind == "page":
-        outcome.at = add_page(book, after=after)
+        question = add_page(book, after=after)
+        # The title of the page is written first.
+        outcome.at = groups_around(book.sheet("survey"), question)[-1].key
     elif kind == "grid":
         inner = add_grid(book, after=_place_for(book, after))
         outcome.at = groups_around(book.sheet("survey"), inner)[-1].key
@@ -297,8 +305,7 @@ def _place_for(book: DraftBook, after: str) -> str:
     if not after:
         return ""
     row = sheet.row(after)
-    around = groups_around(sheet, after)
-    grid = next((group.key for group in around if moves.is_grid(sheet, group)), "")
+    grid = _grid_around(sheet, after)
     if grid or moves.is_grid(sheet, row):
         return sheet.rows[span_of(sheet, grid or after).end].key
     if kind_of(sheet, row) == "begin":
@@ -312,6 +319,12 @@ def _place_for(book: DraftBook, after: str) -> str:
             )
         return last
     return after
+
+
+def _grid_around(sheet: Sheet, key: str) -> str:
+    """Return the grid that a statement is in; "" for other rows."""
+    around = groups_around(sheet, key)
+    return next((group.key for group in around if moves.is_grid(sheet, group)), "")
 
 
 def _delete(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> None:
@@ -478,6 +491,7 @@ def _options_paste(
 def _own_options(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> None:
     """Give a question, or all rows of a grid, a list of their own."""
     sheet = book.sheet("survey")
+    key = _grid_around(sheet, key) or key
     if kind_of(sheet, sheet.row(key)) != "begin":
         copy_option_set(book, key)
     else:
@@ -495,12 +509,19 @@ def _use_options(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -
     option_set = data.get("list", "")
     if not options_of(book, option_set):
         raise CommandRefused(_("Choose a list of options."))
+    key = _grid_around(sheet, key) or key
     keys = [key]
     if kind_of(sheet, sheet.row(key)) == "begin":
         keys = keys_of(sheet, span_of(sheet, key))[1:-1]
     for row in keys:
         kind = parse_type(value_of(book, sheet.row(row), "type")).kind
         set_kind(book, row, kind, option_set=option_set)
+
+
+def _ready_options(
+    book: DraftBook, ready: str, data: QueryDict, outcome: Outcome
+) -> None:
+    fill_ready(book, _list_of(book, outcome.at), ready)
 
 
 # Rows of a grid
@@ -615,6 +636,7 @@ ACTS: Mapping[str, Act] = {
     "options-paste": _options_paste,
     "own-options": _own_options,
     "use-options": _use_options,
+    "ready-options": _ready_options,
     "row-add": _row_add,
     "row-delete": _row_delete,
     "row-up": _row_step(moves.move_up),

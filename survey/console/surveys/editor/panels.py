@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from django.utils.text import Truncator, capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext, pgettext_lazy
 
@@ -23,9 +24,10 @@ from survey.console.surveys.editor.rules import FIELDS, EditorRuleForm, rule_for
 from survey.instrument.bank.content import is_locked_field
 from survey.instrument.bank.locks import locked_rows
 from survey.instrument.definitions.schema import SELECTS
-from survey.instrument.drafts.commands import kind_of, questions_using
+from survey.instrument.drafts.commands import questions_using
 from survey.instrument.drafts.option_rows import options_of
 from survey.instrument.drafts.reading import DraftReading
+from survey.instrument.drafts.ready_options import ready_lists
 from survey.instrument.drafts.workbook import Row
 from survey.instrument.xlsform.languages import Language
 from survey.instrument.xlsform.problems import Problem
@@ -36,6 +38,8 @@ LINE, TEXT, CODE, SELECT, TICK, NUMBER = (
 )
 # Longer lists are shown whole only if somebody asks for it.
 SHOWN_OPTIONS = 100
+# Of a question in the menu of lists.
+LONGEST_TEXT = 60
 KIND_NAMES = {
     kind: KIND_WORDS.get(kind, pgettext_lazy("question type", "long text"))
     for kind in KINDS
@@ -78,6 +82,8 @@ class OptionsView:
     users: int = 0
     is_locked: bool = False
     lists: Choices = field(default_factory=list)
+    # Ready-made ones, for a list that nobody has written yet.
+    ready: Choices = field(default_factory=list)
 
     @property
     def is_cut(self) -> bool:
@@ -114,6 +120,8 @@ class Panel:
     languages: list[Language] = field(default_factory=list)
     # That it is a question of the bank; None if it is not.
     lock: dict[str, object] | None = None
+    # The grid that a statement is in.
+    grid: str = ""
     # The rows of a page that has no group, for which it can get one.
     loose: str = ""
 
@@ -254,7 +262,7 @@ class PanelBuilder:
             key,
             _("Question %(number)s") % {"number": entry.number}
             if entry.number
-            else str(KIND_WORDS.get(entry.kind, entry.kind)),
+            else capfirst(str(KIND_WORDS.get(entry.kind, entry.kind))),
             languages=self.fields.languages,
         )
         panel.texts = [
@@ -285,6 +293,7 @@ class PanelBuilder:
             panel.answer = self.answer(key, kind)
         panel.rules = self.rules(key, kind)
         panel.more = self.more(key, row, kind)
+        panel.grid = self.grids.get(key, "")
         panel.lock = lock_of(self.book, key)
         if not page.key:
             top = [shown.key for shown in page.entries if not shown.depth]
@@ -306,7 +315,10 @@ class PanelBuilder:
             choices.append((view.value, words))
         if key in self.locked:
             choices = [choice for choice in choices if choice[0] == view.value]
-        return replace(view, choices=choices)
+        hint = ""
+        if view.value == "select_one" and key not in self.grids:
+            hint = _("To make a grid, use “Add question”.")
+        return replace(view, choices=choices, hint=hint)
 
     def answer(self, key: str, kind: str) -> list[FieldView]:
         """Return the fields about how a question is answered."""
@@ -342,7 +354,7 @@ class PanelBuilder:
         return views
 
     def rules(self, key: str, kind: str) -> list[RuleView]:
-        views = [self.rule(key, "relevant", _("Shown if"))]
+        views = [self.rule(key, "relevant", _("Show this question if"))]
         if kind in ("note", "calculate", "hidden"):
             return views
         views.append(self.rule(key, "required", _("Required if")))
@@ -424,7 +436,10 @@ class PanelBuilder:
             )
             views.append(OptionView(option.key, number, labels, value))
         lists = [] if row.key in self.locked else self.lists(type_)
-        return OptionsView(type_.option_set, views, len(rows), users, is_locked, lists)
+        ready = [] if is_locked else ready_lists(self.book, type_.option_set)
+        return OptionsView(
+            type_.option_set, views, len(rows), users, is_locked, lists, ready
+        )
 
     def users_of(self, option_set: str, row: Row) -> int:
         """Count the questions that share a list, without those of the same grid."""
@@ -440,17 +455,13 @@ class PanelBuilder:
     def grids(self) -> dict[str, str]:
         """Return the grid around each question that is in one, by their keys."""
         grids = {}
-        around: list[str] = []
-        for row in self.sheet.rows:
-            kind = kind_of(self.sheet, row)
-            if kind == "begin":
-                around.append(row.key)
-            elif kind == "end":
-                del around[-1:]
-            elif around:
-                _page, entry = self.outline.by_key.get(around[-1], (None, None))
-                if entry and entry.sort == GRID:
-                    grids[row.key] = around[-1]
+        for page in self.outline.pages:
+            grid = ""
+            for entry in page.entries:
+                if not entry.depth:
+                    grid = entry.key if entry.sort == GRID else ""
+                elif grid:
+                    grids[entry.key] = grid
         return grids
 
     def lists(self, type_: object) -> Choices:
@@ -464,11 +475,29 @@ class PanelBuilder:
             shown = labels.setdefault(name, [])
             if name and len(shown) < 3:
                 shown.append(row.cells.get(number or 0, ""))
+        users = self.first_users
         return [
-            (name, ", ".join(filter(None, shown)) or name)
+            (
+                name,
+                _("Same answers as: %(question)s") % {"question": users[name]}
+                if name in users
+                else ", ".join(filter(None, shown)) or name,
+            )
             for name, shown in labels.items()
             if name
         ]
+
+    @cached_property
+    def first_users(self) -> dict[str, str]:
+        """Return the number and text of the first question that uses each list."""
+        users: dict[str, str] = {}
+        for page in self.outline.pages:
+            for entry in page.entries:
+                type_ = parse_type(self.sheet.value(self.sheet.row(entry.key), "type"))
+                if entry.number and type_.option_set:
+                    text = Truncator(entry.text or _("No text yet")).chars(LONGEST_TEXT)
+                    users.setdefault(type_.option_set, f"{entry.number}. {text}")
+        return users
 
     def rule_fields(self, rules: Iterable[RuleView]) -> Iterable[FieldView]:
         for rule in rules:
@@ -508,7 +537,7 @@ class PanelBuilder:
             ]
             if rows and parse_type(self.sheet.value(rows[0], "type")).option_set:
                 panel.options = self.options(rows[0])
-        panel.rules = [self.rule(key, "relevant", _("Shown if"))]
+        panel.rules = [self.rule(key, "relevant", _("Show these questions if"))]
         shown = [
             *panel.texts,
             *self.rule_fields(panel.rules),
@@ -537,7 +566,7 @@ class PanelBuilder:
             languages=self.fields.languages,
         )
         panel.texts = self.texts(key, "label", _("Page title"), placeholder=_("None"))
-        panel.rules = [self.rule(key, "relevant", _("Shown if"))]
+        panel.rules = [self.rule(key, "relevant", _("Show this page if"))]
         panel.more = [
             self.view_of(Address("survey", key, "name"), _("Name of the page"), LINE)
         ]

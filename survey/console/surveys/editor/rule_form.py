@@ -227,9 +227,10 @@ def item_label(name: str, subject: Subject) -> str:
         return _("The option")
     if name.startswith(COLUMN):
         return _("The option’s %(column)s") % {"column": subject.label or name[1:]}
-    if subject.label in ("", name):
-        return name
-    return f"{subject.label} ({name})"
+    if not subject.number:
+        return subject.label or name
+    label = _("No text yet") if subject.label in ("", name) else subject.label
+    return f"{subject.number}. {label}"
 
 
 @dataclass
@@ -244,6 +245,11 @@ class RuleGroup:
     @property
     def name(self) -> str:
         return f"{self.form.prefix}-group{self.number}-join"
+
+    @property
+    def has_join(self) -> bool:
+        """Return whether it matters how the parts are put together."""
+        return len(self.parts) > 1 or self.join == "none"
 
     @property
     def joins(self) -> Choices:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from django.utils.functional import cached_property
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
 from survey.console.surveys.editor.fields import Address
 from survey.console.surveys.editor.rule_form import RuleForm
 from survey.instrument.drafts.reading import DraftReading
 from survey.instrument.drafts.rule_hints import rule_problems
+from survey.instrument.drafts.rule_sentences import sentence_of
 from survey.instrument.drafts.subjects import subjects_of
 
 # The field that a rule is stored in, by the rule.
@@ -41,8 +43,8 @@ class EditorRuleForm(RuleForm):
         """Say the rule in a line, also if there is none or if it is code."""
         if self.is_code:
             return self.seen
-        if self.sentence:
-            return self.sentence
+        if self.initial and self.initial.parts:
+            return capfirst(sentence_of(self.initial, self.subjects))
         return {
             "relevant": _("Shown to everybody"),
             "required": _("Choose when an answer is required"),

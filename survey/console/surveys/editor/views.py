@@ -136,6 +136,12 @@ class Editor:
             state["language"] = ""
         return {name: value for name, value in state.items() if value}
 
+    @cached_property
+    def last_change(self) -> int:
+        """Return the number of the change that *Undo* takes back, or 0."""
+        change = undoable(self.survey, self.request.user)
+        return change.number if change else 0
+
     def address(self, **changed: str) -> str:
         state = {**self.state, **changed}
         query = urlencode({name: value for name, value in state.items() if value})
@@ -157,7 +163,7 @@ class Editor:
             "tokens": LANGUAGES,
             "wrong": len(wrong),
             "first_wrong": wrong[0] if wrong else "",
-            "undo": undoable(self.survey, self.request.user) is not None,
+            "undo": self.last_change,
             "redo": redoable(self.survey, self.request.user) is not None,
             "presence_address": presence_address(self.survey),
             "canvas_address": reverse("survey_edit_canvas", args=[self.survey.pk])
@@ -383,7 +389,7 @@ def _parts(editor: Editor, outcome: Outcome | None = None) -> dict[str, object]:
             "direction": editor.canvas.direction,
         },
         "page": editor.page.number if editor.page else 0,
-        "undo": context["undo"],
+        "undo": editor.last_change,
         "redo": context["redo"],
     }
     if outcome is not None:
