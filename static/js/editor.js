@@ -58,7 +58,7 @@ class Editor {
     this.canvas = new Canvas(document.getElementById("ed-canvas"), (key) =>
       this.choose(key, { focus: true }),
     );
-    this.canvas.selected = this.state.at;
+    this.canvas.select(this.state.at);
     this.listen();
     this.toggles();
     this.afterShow();
