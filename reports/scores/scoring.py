@@ -130,11 +130,7 @@ def score_administration(
     content = measures_in_survey(administration)
     if progress:
         progress.begin_step(_("Reading the responses."))
-    wanted = {
-        item["name"] for measure in content["measures"] for item in measure["items"]
-    }
-    items = [item for item in counted_items(version) if item.name in wanted]
-    answers = read_changes(administration, version, items, None, of_release=True)
+    answers = read_answers(administration, version, content)
     reading = time.monotonic() - start
     groupings = [
         Grouping.of(attribute, answers.people)
@@ -167,6 +163,17 @@ def score_administration(
     return ScoringOutcome(
         calculation.people, len(calculation.measures), stored, reading, seconds
     )
+
+
+def read_answers(
+    administration: Administration, version: SurveyVersion, content: Measures
+) -> Recount:
+    """Read the answers to the items of measures, of the people of the release."""
+    wanted = {
+        item["name"] for measure in content["measures"] for item in measure["items"]
+    }
+    items = [item for item in counted_items(version) if item.name in wanted]
+    return read_changes(administration, version, items, None, of_release=True)
 
 
 def _calculate_all(

@@ -128,6 +128,12 @@ def test_a_small_school_hides_what_was_started_and_finished(
     assert "days-plot" not in page
     page = client.get(address, {"administration": enough.pk}).content.decode()
     assert f"5 of {least} finished, 6 started" in page
+    # Nor here, where so few have started that a day would tell who.
+    assert "days-plot" not in page
+    many = administer("many", role)
+    invite(many, staff.lincoln, 30, grade="04", started=22, finished=17)
+    roll_up()
+    page = client.get(address, {"administration": many.pk}).content.decode()
     assert "days-plot" in page
 
     log_in(client, staff.dana)

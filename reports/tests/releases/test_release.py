@@ -259,7 +259,7 @@ def read_scored(administration):
     [version] = versions_of([administration]).values()
     item = {"name": "safe", "reversed": False}
     content = {"essentials": [], "measures": [{"name": "safety", "items": [item]}]}
-    return scoring._read(administration, version, content)
+    return scoring.read_answers(administration, version, content)
 
 
 def test_scores_stay_where_a_few_answers_changed_after_a_reopening(closed):

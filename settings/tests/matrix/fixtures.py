@@ -299,6 +299,7 @@ ROUTE_PARAMETERS = (
     RouteParameter(
         "survey_edit_comments_resolve comment", pk_of("draft_comment"), shared=True
     ),
+    RouteParameter("survey_edit_texts_remove pk", pk_of("draft"), shared=True),
     RouteParameter("survey_edit_texts* pk", pk_of("text_draft"), shared=True),
     RouteParameter(
         "survey_edit_texts_remove language", lambda place, route: "es", owned=False

@@ -134,8 +134,8 @@ def test_two_colleagues_see_each_other_and_settle_a_comment(
     desk.locator(".ed-entries a", has_text="Which pet?").click()
     desk.get_by_label("New comment").fill("Could it be “animal”?")
     # Typing in another field saves the draft, and leaves the comment alone.
-    desk.get_by_label("Variable name").fill("animal")
-    desk.get_by_label("Variable name").blur()
+    desk.get_by_label("Variable name", exact=True).fill("animal")
+    desk.get_by_label("Variable name", exact=True).blur()
     expect(desk.locator("#ed-status")).to_have_attribute("data-state", "saved")
     expect(desk.get_by_label("New comment")).to_have_value("Could it be “animal”?")
     desk.get_by_role("button", name="Add comment").click()
