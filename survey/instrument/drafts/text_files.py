@@ -211,7 +211,6 @@ def _csv_rows(content: bytes) -> Iterator[tuple[int, list[str]]]:
     text, _encoding = decoded(content)
     first = text.partition("\n")[0]
     delimiter = max(",;\t", key=first.count)
-    csv.field_size_limit(MAX_TEXT * 4)
     try:
         reader = csv.reader(
             io.StringIO(text, newline=""), delimiter=delimiter, strict=True

@@ -20,7 +20,6 @@ from survey.instrument.foreign.names import set_of_words
 
 Row = dict[str, str]
 MOST_ROWS = 100_000
-LONGEST_CELL = 1_000_000
 # Columns that are no attribute of a question.
 COLUMNS = set_of_words(
     "id related_id class type/scale type name relevance text help language "
@@ -41,7 +40,6 @@ def convert(text: str) -> Converted:
 
 
 def read_rows(text: str) -> list[Row]:
-    csv.field_size_limit(LONGEST_CELL)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter="\t")
     rows: list[Row] = []
     try:

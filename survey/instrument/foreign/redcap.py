@@ -32,7 +32,6 @@ from survey.instrument.foreign.texts import Texts, quote_answers, shown_text
 Row = dict[str, str]
 LANGUAGE = "en"
 MOST_ROWS = 20_000
-LONGEST_CELL = 1_000_000
 # The API names the columns so, the web page in words.
 HEADERS = {
     "variablefieldname": "field_name",
@@ -89,7 +88,6 @@ def delimiter_of(line: str) -> str:
 
 
 def read_rows(text: str) -> list[Row]:
-    csv.field_size_limit(LONGEST_CELL)
     first = text.split("\n", 1)[0]
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter_of(first))
     rows: list[Row] = []
