@@ -157,13 +157,26 @@ def _save(request: StaffRequest, survey: Survey) -> HttpResponse:
     if not is_json and status == 200:
         messages.success(request, _("Saved."))
         return redirect(request.get_full_path())
+    return _show_text(request, survey, context, status, is_json=is_json)
+
+
+def _show_text(
+    request: StaffRequest,
+    survey: Survey,
+    context: dict[str, object],
+    status: int,
+    *,
+    is_json: bool,
+) -> HttpResponse:
+    """Show the text that was sent beside the original, as it is stored now."""
+    code = request.POST.get("language", "")
     survey.refresh_from_db(fields=["last_change"])
     reading = read_rows_of(survey, with_pyxform=False)
     languages = {language.code: language for language in languages_of(reading.book)}
     texts = []
     if language := languages.get(code):
         texts = texts_in(reading.book, language, places_of(reading))
-    row = next((row for row in texts if row.id == f"{sheet}-{key}-{field}"), None)
+    row = next((row for row in texts if row.id == request.POST.get("text_id")), None)
     if row is None:
         if is_json:
             # Another status would stop all that waits behind this text.

@@ -125,9 +125,9 @@ class RuleChecker:
             hints.append(self.hint(item, rule, "always", str(ALWAYS[rule])))
         elif rule == "relevant":
             groups = self.groups_relevant(item)
-            whole = expr if groups == expr else both(groups, expr) or expr
-            if self.logic.may_be_true(whole, with_rules_of_questions=True) is False:
-                names = tuple(sorted(references(whole) & self.items.keys()))
+            combined = expr if groups == expr else both(groups, expr) or expr
+            if self.logic.may_be_true(combined, with_rules_of_questions=True) is False:
+                names = tuple(sorted(references(combined) & self.items.keys()))
                 message = _(
                     "This question is never shown: its rule cannot be true together"
                     " with the rules of %(questions)s."
@@ -137,13 +137,13 @@ class RuleChecker:
 
     def groups_relevant(self, item: ItemDraft) -> Expr | None:
         """Return the rule of the groups around an item, without its own."""
-        whole = item.rules.get("relevant")
-        if item.own_relevant is None or whole is None:
-            return whole
-        if whole == item.own_relevant:
+        combined = item.rules.get("relevant")
+        if item.own_relevant is None or combined is None:
+            return combined
+        if combined == item.own_relevant:
             return None
         # As `both` puts them together.
-        outer: Expr = whole[1] if isinstance(whole, list) else whole
+        outer: Expr = combined[1] if isinstance(combined, list) else combined
         return outer
 
     def missing_options(self, item: ItemDraft, rule: str, expr: Expr) -> Iterator[Hint]:
@@ -233,8 +233,10 @@ class RuleChecker:
             name: {"kind": item.kind, "option_set": item.option_set, **item.rules}
             for name, item in self.items.items()
         }
-        whole = both(self.groups_relevant(changed), expr)
-        items[changed.name][rule] = expr if rule != "relevant" or not whole else whole
+        combined = both(self.groups_relevant(changed), expr)
+        items[changed.name][rule] = (
+            expr if rule != "relevant" or not combined else combined
+        )
         return items
 
     def option_sets(self) -> dict[str, list[OptionDefinition]]:

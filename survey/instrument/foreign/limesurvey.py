@@ -824,8 +824,8 @@ class LimeConverter:
         self.write_rows(element, question, rows, "")
 
     def number_type(self, element: Element) -> str:
-        whole = element.attribute("num_value_int_only") == "1"
-        return "integer" if whole else "decimal"
+        is_integer = element.attribute("num_value_int_only") == "1"
+        return "integer" if is_integer else "decimal"
 
     def number_limits(self, element: Element, names: Limits = LIMITS) -> str:
         limits = []

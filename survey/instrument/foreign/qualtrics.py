@@ -573,8 +573,8 @@ class QualtricsConverter:
         cells, changes = question.cells, question.changes
         rest = mapping(settings.get("ValidNumber"))
         if kind == "ValidNumber":
-            whole = string(rest.get("NumDecimals")) == "0"
-            question.type = "integer" if whole else "decimal"
+            is_integer = string(rest.get("NumDecimals")) == "0"
+            question.type = "integer" if is_integer else "decimal"
             limits = [
                 f". {operator} {number}"
                 for operator, number in (

@@ -278,11 +278,11 @@ WEAKER = {
 def test_a_difference_between_them_would_be_seen(people, codes):
     calls = [*reading(people, codes), *returning(), *deleting(people, codes)]
     expected = [outcome(*call) for call in calls]
-    for name, (whole, weaker) in WEAKER.items():
+    for name, (protected, weaker) in WEAKER.items():
         begins = ON_CLUSTER.index(f"CREATE OR REPLACE FUNCTION public.{name}")
         function = ON_CLUSTER[begins : ON_CLUSTER.index("END $$;", begins)]
-        assert whole in function
-        changed = ON_CLUSTER.replace(function, function.replace(whole, weaker))
+        assert protected in function
+        changed = ON_CLUSTER.replace(function, function.replace(protected, weaker))
         with functions_of_cluster(changed):
             differing = [
                 call[0]
