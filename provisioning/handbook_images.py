@@ -13,7 +13,7 @@ import os
 import re
 
 from provisioning.commands import ROOT, command_parser, output_of, step
-from provisioning.install.environment import (
+from provisioning.installation.environment import (
     PRODUCTION,
     PYTHON,
     TESTS,

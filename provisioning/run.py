@@ -27,7 +27,7 @@ COMMANDS = {
         "Runs the product on a Citus cluster, after a migration under load",
     ),
     "drill_restore": (
-        "install.backups.drill",
+        "installation.backups.drill",
         "Restores a database from its backups and compares it",
     ),
     "emails": (

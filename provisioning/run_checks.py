@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from provisioning.commands import ROOT, command_parser
-from provisioning.install.environment import (
+from provisioning.installation.environment import (
     PRODUCTION,
     PYTHON,
     STACK,

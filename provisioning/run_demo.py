@@ -33,8 +33,12 @@ from provisioning.commands import (
     wait_until,
 )
 from provisioning.in_django import arguments_for
-from provisioning.install.environment import PRODUCTION, PYTHON, prepare_environment
-from provisioning.install.static_files import collect_static
+from provisioning.installation.environment import (
+    PRODUCTION,
+    PYTHON,
+    prepare_environment,
+)
+from provisioning.installation.static_files import collect_static
 from provisioning.processes import start_process, stop_process
 
 # Everything that this command and its settings put into the data folder; the

@@ -16,7 +16,7 @@ from threading import Lock
 from typing import IO
 
 from provisioning.commands import ROOT, Stopped, command_parser, step
-from provisioning.install.environment import (
+from provisioning.installation.environment import (
     PRODUCTION,
     PYTHON,
     STACK,
@@ -24,7 +24,7 @@ from provisioning.install.environment import (
     install_missing_packages,
     prepare_environment,
 )
-from provisioning.install.servers import private_servers
+from provisioning.installation.servers import private_servers
 from provisioning.measure.calibration import slowness
 from provisioning.processes import adopt_orphans, end_orphans, end_with_parent
 

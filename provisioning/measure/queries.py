@@ -23,8 +23,8 @@ from provisioning.commands import (
     print_table,
     step,
 )
-from provisioning.install.environment import install_packages, path_of_program
-from provisioning.install.postgresql import DATABASE, accepts, run_sql
+from provisioning.installation.environment import install_packages, path_of_program
+from provisioning.installation.postgresql import DATABASE, accepts, run_sql
 from provisioning.measure.benchmarks.stack import Stack, running_stack, sql_file
 from provisioning.measure.load.crowd import send
 from provisioning.measure.load.respondent import (

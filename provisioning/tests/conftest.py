@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from provisioning.commands import ROOT
-from provisioning.install.environment import PRODUCTION, STACK, TESTS, stamp_of
+from provisioning.installation.environment import PRODUCTION, STACK, TESTS, stamp_of
 from settings.tests.patience import patience
 
 # Holds 40 MB, which its child shares.

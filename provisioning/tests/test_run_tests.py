@@ -106,7 +106,7 @@ def test_many_failed_tests_or_another_error_are_not_repeated(calls):
 
 def test_a_fault_run_that_failed_is_not_repeated(calls):
     made, fail = calls
-    stack = Path(run_tests.__file__).parent / "tests/install/test_stack.py"
+    stack = Path(run_tests.__file__).parent / "tests/installation/test_stack.py"
     [name] = re.findall(rf"def ({NEVER_REPEATED}\w*)", stack.read_text())
     fail("alone", "a.py::test_one", f"{stack}::{name}")
     assert run_tests.run_everything([], 2, postgres_only=False) == 1

@@ -25,7 +25,7 @@ LONGEST = (
     "reports/tests/browser/",
     "settings/monitoring/tests/test_metrics.py",
     "survey/tests/simulation/test_demo.py",
-    "provisioning/tests/install/",
+    "provisioning/tests/installation/",
     "survey/tests/javascript/",
     "survey/tests/console/test_people_search_indexes.py",
     "settings/tests/infrastructure/test_time_limit.py",

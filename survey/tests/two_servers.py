@@ -18,7 +18,7 @@ from django.conf import settings
 from django.db import connection, connections
 from django.test import override_settings
 
-from provisioning.install.supervisor import Supervisor
+from provisioning.installation.supervisor import Supervisor
 from settings.tests.patience import patience
 from survey.database.replica import health
 

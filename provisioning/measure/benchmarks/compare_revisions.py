@@ -90,7 +90,7 @@ def _worktree(revision: str) -> Iterator[Path]:
 def packages_of(checkout: Path) -> dict[str, bytes]:
     """Return everything that decides which packages are installed, and how."""
     files = [checkout / "requirements.txt"]
-    folder = checkout / "provisioning" / "install"
+    folder = checkout / "provisioning" / "installation"
     files += [*sorted(folder.glob("requirements*.txt")), folder / "environment.py"]
     # Older revisions have them elsewhere, and get an environment of their own.
     return {path.name: path.read_bytes() for path in files if path.exists()}

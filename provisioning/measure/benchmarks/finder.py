@@ -31,7 +31,7 @@ from provisioning.commands import (
     step,
     wait_until,
 )
-from provisioning.install.promotion import PRIMARY, answers
+from provisioning.installation.promotion import PRIMARY, answers
 from provisioning.measure.benchmarks.meter import Meter, describe_machine
 from provisioning.measure.benchmarks.stack import Stack, running_stack, sql_file
 from provisioning.measure.load.crowd import send

@@ -30,7 +30,7 @@ from provisioning.commands import (
     wait_until,
     write_csv,
 )
-from provisioning.install.stack_folder import environment_of
+from provisioning.installation.stack_folder import environment_of
 from provisioning.measure.benchmarks.phases import Size, rehearsal_of, save_pages
 from provisioning.measure.benchmarks.stack import Stack, running_stack
 from provisioning.measure.benchmarks.timed_requests import served

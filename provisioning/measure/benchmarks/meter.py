@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from provisioning import processes
-from provisioning.install.supervisor import Supervisor
+from provisioning.installation.supervisor import Supervisor
 from provisioning.measure.benchmarks.stack import Application, Stack, sql_file
 
 VERSION_COMMANDS = {

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from provisioning.commands import Refusal
-from provisioning.install.stack_folder import environment_of
+from provisioning.installation.stack_folder import environment_of
 from provisioning.measure.benchmarks import growth
 from provisioning.measure.benchmarks.meter import Counters, Meter
 from provisioning.measure.benchmarks.stack import Stack

@@ -18,7 +18,7 @@ from contextlib import closing
 from typing import Any
 
 from provisioning.commands import Refusal, wait_until
-from provisioning.install.supervisor import Supervisor, workers_of
+from provisioning.installation.supervisor import Supervisor, workers_of
 from provisioning.measure.benchmarks.phases import (
     USUAL_SAVES,
     Rehearsal,

@@ -14,15 +14,15 @@ from typing import Any
 
 from provisioning.commands import ROOT, Refusal, output_of, step
 from provisioning.in_django import arguments_for
-from provisioning.install.environment import PRODUCTION, STACK, prepare_environment
-from provisioning.install.postgresql import DATABASE, run_sql
-from provisioning.install.servers import private_servers
-from provisioning.install.stack_folder import (
+from provisioning.installation.environment import PRODUCTION, STACK, prepare_environment
+from provisioning.installation.postgresql import DATABASE, run_sql
+from provisioning.installation.servers import private_servers
+from provisioning.installation.stack_folder import (
     addresses_of,
     environment_of,
     stack_folder,
 )
-from provisioning.install.static_files import collect_static
+from provisioning.installation.static_files import collect_static
 from provisioning.measure.load.target import Target, target_of
 
 SQL = Path(__file__).with_name("sql")

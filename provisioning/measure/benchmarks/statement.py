@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from provisioning.commands import Refusal, reason
-from provisioning.install.postgresql import DATABASE, postgresql_programs
+from provisioning.installation.postgresql import DATABASE, postgresql_programs
 from provisioning.measure.benchmarks.stack import Application
 
 # pgbouncer's port, and the taking pool's database and user there.

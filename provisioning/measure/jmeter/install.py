@@ -21,7 +21,7 @@ from pathlib import Path
 from urllib.error import HTTPError
 
 from provisioning.commands import ROOT, Refusal, command_parser, step
-from provisioning.install.environment import install_packages
+from provisioning.installation.environment import install_packages
 
 ARTIFACTS = ROOT / "jmeter" / "artifacts.txt"
 NAME = "jmeter-5.6.3"

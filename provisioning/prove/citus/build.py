@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 from provisioning.commands import ROOT, Refusal, output_of, step
-from provisioning.install.environment import install_packages, path_of_program
+from provisioning.installation.environment import install_packages, path_of_program
 
 ARCHIVE = "citus-13.2.2.tar.xz"
 SHA256 = "6ffb1af003e08550f20e34a1544d77d82cf92ed896293d44676e2547d1d3372f"

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from provisioning.commands import Refusal, wait_until
-from provisioning.install.postgresql import run_sql
-from provisioning.install.supervisor import Supervisor
+from provisioning.installation.postgresql import run_sql
+from provisioning.installation.supervisor import Supervisor
 from provisioning.measure.benchmarks.stack import Application
 from provisioning.prove.citus.nodes import (
     COORDINATOR_PORT,

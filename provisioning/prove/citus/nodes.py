@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from provisioning.commands import output_of
-from provisioning.install.postgresql import run_sql, running_server
-from provisioning.install.servers import SOCKETS
+from provisioning.installation.postgresql import run_sql, running_server
+from provisioning.installation.servers import SOCKETS
 
 COORDINATOR_PORT = int(SOCKETS["replica"].rpartition(".")[2])
 FIRST_WORKER_PORT = COORDINATOR_PORT + 10

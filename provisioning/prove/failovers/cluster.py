@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from provisioning.commands import ROOT, Refusal, output_of, wait_until
-from provisioning.install.environment import PYTHON
-from provisioning.install.playbook import (
+from provisioning.installation.environment import PYTHON
+from provisioning.installation.playbook import (
     ANSIBLE,
     ansible_environment,
     playbook_command,
 )
-from provisioning.install.postgresql import run_sql
-from provisioning.install.stack_folder import environment_of
+from provisioning.installation.postgresql import run_sql
+from provisioning.installation.stack_folder import environment_of
 from provisioning.prove.failovers.host import NAME as WATCHDOG
 from provisioning.prove.failovers.host import USER, Host, Watchdog, run
 

@@ -18,8 +18,8 @@ from typing import NamedTuple
 from provisioning import processes
 from provisioning.commands import Refusal, wait_until
 from provisioning.in_django import arguments_for
-from provisioning.install.environment import PYTHON
-from provisioning.install.stack_folder import environment_of
+from provisioning.installation.environment import PYTHON
+from provisioning.installation.stack_folder import environment_of
 from provisioning.measure.load.respondent import ACKED
 from provisioning.prove import fault_injection
 from provisioning.prove.failovers.cluster import IS_PRIMARY, Cluster

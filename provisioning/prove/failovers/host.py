@@ -17,9 +17,9 @@ from typing import Any
 
 from provisioning import processes
 from provisioning.commands import Refusal, output_of, wait_until
-from provisioning.install.environment import PYTHON
-from provisioning.install.postgresql import DATABASE, superuser_connection
-from provisioning.install.supervisor import Supervisor
+from provisioning.installation.environment import PYTHON
+from provisioning.installation.postgresql import DATABASE, superuser_connection
+from provisioning.installation.supervisor import Supervisor
 from provisioning.prove.power_loss.disk_plugin import FLUSH_SECONDS
 from provisioning.prove.power_loss.recorded_disk import DISK, mount_disk, serve_disk
 from provisioning.prove.shifted_clock import shift_clock

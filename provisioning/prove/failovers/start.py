@@ -13,7 +13,7 @@ from provisioning.commands import (
     command_parser,
     scratch_folder,
 )
-from provisioning.install.environment import (
+from provisioning.installation.environment import (
     PRODUCTION,
     PYTHON,
     STACK,

@@ -18,7 +18,7 @@ from provisioning.commands import (
     scratch_folder,
     seed_of,
 )
-from provisioning.install.temporary_stack import temporary_stack
+from provisioning.installation.temporary_stack import temporary_stack
 from provisioning.measure.benchmarks.meter import processor, revision_of
 from provisioning.measure.load.target import refuse_real_respondents
 from provisioning.prove.fault_injection.controls import CONTROLS, run_controls

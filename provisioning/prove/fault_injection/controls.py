@@ -29,7 +29,7 @@ from django.core.management import call_command
 from django.db import connection
 
 from provisioning import processes
-from provisioning.install.servers import private_servers
+from provisioning.installation.servers import private_servers
 from provisioning.measure.load.respondent import UNKNOWN
 from provisioning.prove.fault_injection.saver import ADMINISTRATION, PAGES, Saver
 from provisioning.prove.fault_injection.saves import AnswerSource, Attempt

@@ -17,7 +17,7 @@ from random import Random
 
 from provisioning import processes
 from provisioning.commands import ROOT, Refusal, output_of, wait_until
-from provisioning.install.promotion import REPLICA, promote
+from provisioning.installation.promotion import REPLICA, promote
 from provisioning.prove.fault_injection.load_processes import LoadProcesses
 from provisioning.prove.fault_injection.stack import RunningStack
 from provisioning.prove.fault_injection.verdict import Finding

@@ -15,10 +15,10 @@ from typing import Any
 
 from provisioning import processes
 from provisioning.commands import Refusal, reason, wait_until
-from provisioning.install.postgresql import superuser_connection
-from provisioning.install.promotion import PRIMARY
-from provisioning.install.stack_folder import addresses_of, environment_of
-from provisioning.install.supervisor import Supervisor
+from provisioning.installation.postgresql import superuser_connection
+from provisioning.installation.promotion import PRIMARY
+from provisioning.installation.stack_folder import addresses_of, environment_of
+from provisioning.installation.supervisor import Supervisor
 from provisioning.measure.benchmarks.stack import Application
 
 START_SECONDS = 30.0

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 from provisioning.commands import command_parser, port_number
-from provisioning.install.environment import (
+from provisioning.installation.environment import (
     PRODUCTION,
     PYTHON,
     STACK,

@@ -29,7 +29,7 @@ from provisioning.commands import (
     seed_of,
     step,
 )
-from provisioning.install.postgresql import (
+from provisioning.installation.postgresql import (
     DATABASE,
     postgresql_programs,
     running_server,

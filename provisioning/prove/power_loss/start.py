@@ -10,7 +10,7 @@ from provisioning.commands import (
     Refusal,
     command_parser,
 )
-from provisioning.install.environment import (
+from provisioning.installation.environment import (
     PRODUCTION,
     PYTHON,
     STACK,

@@ -27,7 +27,7 @@ from provisioning.commands import (
     print_table,
     step,
 )
-from provisioning.install.environment import (
+from provisioning.installation.environment import (
     PRODUCTION,
     PYTHON,
     install_packages,

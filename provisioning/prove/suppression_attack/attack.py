@@ -19,7 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from provisioning.commands import ROOT, Refusal, command_parser, positive_integer, step
-from provisioning.install.environment import PRODUCTION, PYTHON, prepare_environment
+from provisioning.installation.environment import (
+    PRODUCTION,
+    PYTHON,
+    prepare_environment,
+)
 from provisioning.measure.benchmarks.stack import Application, sqlite_application
 
 MOST_LOST = 0.05

@@ -11,7 +11,7 @@ import pytest
 from django.conf import settings
 from playwright.sync_api import Browser, BrowserContext
 
-from provisioning.install.static_files import collect_files
+from provisioning.installation.static_files import collect_files
 from survey.tests.browser.live_server import Server, open_server
 from survey.tests.chromium import TIMEOUT
 

@@ -19,7 +19,7 @@ def test_a_figure_of_zero_has_no_ratio():
 
 def test_packages_are_shared_only_between_equal_requirements(tmp_path):
     for name in ("one", "two"):
-        folder = tmp_path / name / "provisioning" / "install"
+        folder = tmp_path / name / "provisioning" / "installation"
         folder.mkdir(parents=True)
         (tmp_path / name / "requirements.txt").write_text("django\n")
         stack = folder / "requirements-stack.txt"

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from provisioning.commands import Refusal
-from provisioning.install.environment import ROLES
+from provisioning.installation.environment import ROLES
 from provisioning.measure.benchmarks import results, timed_requests
 from provisioning.measure.benchmarks.timed_requests import TimedReply, save_beside
 

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from provisioning.commands import ROOT
-from provisioning.install.environment import PYTHON
+from provisioning.installation.environment import PYTHON
 from provisioning.prove.fault_injection.start import OWN_MOUNTS
 from provisioning.tests.prove.power_loss.test_recorded_disk import WHY_NOT
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from jinja2 import Environment
 
-from provisioning.install.environment import ROLES, path_of_program
+from provisioning.installation.environment import ROLES, path_of_program
 from provisioning.processes import is_alive, start_process, stop_process
 from provisioning.prove.shifted_clock import shift_clock
 from settings.tests.patience import eventually

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from provisioning.commands import ROOT
-from provisioning.install.environment import PYTHON
+from provisioning.installation.environment import PYTHON
 from provisioning.prove.fault_injection.faults import LogDisk
 from provisioning.prove.fault_injection.start import OWN_MOUNTS
 

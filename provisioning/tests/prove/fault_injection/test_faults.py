@@ -14,10 +14,10 @@ import pytest
 
 from provisioning import processes
 from provisioning.commands import ROOT, Refusal
-from provisioning.install.environment import PYTHON
-from provisioning.install.promotion import promote
-from provisioning.install.servers import private_servers
-from provisioning.install.supervisor import Supervisor
+from provisioning.installation.environment import PYTHON
+from provisioning.installation.promotion import promote
+from provisioning.installation.servers import private_servers
+from provisioning.installation.supervisor import Supervisor
 from provisioning.prove.fault_injection.__main__ import run_options
 from provisioning.prove.fault_injection.faults import (
     BY_NAME,

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from provisioning.commands import ROOT
-from provisioning.install.environment import PYTHON, path_of_program
+from provisioning.installation.environment import PYTHON, path_of_program
 from provisioning.prove.fault_injection.start import OWN_MOUNTS
 
 PROGRAM = """

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from provisioning.install.environment import manage as estimate
+from provisioning.installation.environment import manage as estimate
 from provisioning.prove.rasch_agreement import compare
 
 SMALLEST = ("public_rsmdat", "two_categories")
