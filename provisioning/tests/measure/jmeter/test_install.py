@@ -49,7 +49,7 @@ def test_a_changed_artifact_is_refused(repository):
     (repository / "x" / "ApacheJMeter-5.6.3.jar").write_bytes(b"something else")
     with pytest.raises(Refusal, match="is not what artifacts.txt expects"):
         install.prepare_jmeter()
-    assert not (installation.cache_folder() / install.NAME).exists()
+    assert not (install.cache_folder() / install.NAME).exists()
 
 
 def test_each_artifact_is_listed_once():
@@ -89,5 +89,5 @@ def test_an_unreachable_repository_is_named(repository, monkeypatch):
 )
 def test_javas_version_is_read_from_its_errors(monkeypatch, output, version):
     done = subprocess.CompletedProcess([], 0, "", output)
-    monkeypatch.setattr(installation.subprocess, "run", lambda *_, **__: done)
+    monkeypatch.setattr(install.subprocess, "run", lambda *_, **__: done)
     assert install._version_of("java") == version
