@@ -445,7 +445,9 @@ def test_a_text_that_is_refused_stays_to_be_copied(staff, console, draft):  # no
     name = page.get_by_role("textbox", name="Variable name")
     name.fill("first")
     name.blur()
-    expect(page.locator(".ed-problem", has_text="Another question is called")).to_be_visible()
+    expect(
+        page.locator(".ed-problem", has_text="Another question is called")
+    ).to_be_visible()
     choose(page, "First?")
     notice = page.locator("#ed-notice")
     expect(notice).to_contain_text("This text could not be saved")
