@@ -33,10 +33,11 @@ KINDS = {
 @never_cache
 @require_safe
 def survey_original(request: StaffRequest, pk: int) -> HttpResponse:
-    """Download the workbook as it was uploaded, or as the survey is now."""
+    """Download the workbook as the survey is now, or with `?uploaded` as it came."""
     survey = survey_or_404(request, pk)
     source = None
-    if not survey.last_change and not survey.draft_sheets.exists():
+    is_changed = survey.last_change or survey.draft_sheets.exists()
+    if not is_changed or "uploaded" in request.GET:
         source = Survey.objects.values_list("source", flat=True).get(pk=survey.pk)
     content = exported_workbook(survey) if source is None else bytes(source)
     is_xls = is_old_excel(content[:8])

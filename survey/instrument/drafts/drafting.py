@@ -26,6 +26,7 @@ from survey.instrument.drafts.reading import (
     read_rows_of,
     read_stored_rows,
 )
+from survey.instrument.drafts.source_workbook import workbook_like
 from survey.instrument.drafts.store import (
     NameIsTaken,
     create_sheets,
@@ -124,7 +125,8 @@ def exported_workbook(survey: Survey) -> bytes:
     book = load_book(survey)
     set_setting(book, field="name", text=survey.name)
     set_setting(book, field="version", text=survey.version)
-    return workbook_of(book)
+    source = Survey.objects.values_list("source", flat=True).get(pk=survey.pk)
+    return workbook_of(book) if source is None else workbook_like(book, bytes(source))
 
 
 def is_stale(survey: Survey) -> bool:

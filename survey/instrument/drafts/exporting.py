@@ -15,6 +15,8 @@ from openpyxl import Workbook
 from openpyxl.cell import WriteOnlyCell
 from openpyxl.styles import Font
 from openpyxl.utils import get_column_letter
+from openpyxl.worksheet._write_only import WriteOnlyWorksheet
+from openpyxl.worksheet.worksheet import Worksheet
 
 from survey.instrument.definitions.measures import sheet_rows
 from survey.instrument.definitions.publishing import canonical_json
@@ -71,20 +73,7 @@ def workbook_of(book: DraftBook) -> bytes:
     """Write sheets, columns and rows in their order, each cell as text."""
     workbook = Workbook(write_only=True)
     for sheet in book.sheets.values():
-        title = NOT_IN_TITLES.sub(" ", sheet.name)[:LONGEST_SHEET_TITLE]
-        worksheet = workbook.create_sheet(title)
-        worksheet.freeze_panes = "A2"
-        last = max([len(sheet.columns), *(n for row in sheet.rows for n in row.cells)])
-        rows = [dict(enumerate(sheet.columns, 1)), *(row.cells for row in sheet.rows)]
-        for number in range(1, last + 1):
-            longest = max(len(cells.get(number, "")) for cells in rows)
-            column = worksheet.column_dimensions[get_column_letter(number)]
-            column.width = min(longest + 2, WIDEST)
-        for place, cells in enumerate(rows):
-            worksheet.append(
-                _cell(worksheet, cells.get(number, ""), is_header=not place)
-                for number in range(1, last + 1)
-            )
+        write_plain_sheet(workbook.create_sheet(sheet_title(sheet)), sheet)
     if not book.sheets:
         workbook.create_sheet("survey")
     file = io.BytesIO()
@@ -92,18 +81,42 @@ def workbook_of(book: DraftBook) -> bytes:
     return file.getvalue()
 
 
+def sheet_title(sheet: Sheet) -> str:
+    return NOT_IN_TITLES.sub(" ", sheet.name)[:LONGEST_SHEET_TITLE]
+
+
+def write_plain_sheet(worksheet: Worksheet | WriteOnlyWorksheet, sheet: Sheet) -> None:
+    worksheet.freeze_panes = "A2"
+    last = max([len(sheet.columns), *(n for row in sheet.rows for n in row.cells)])
+    rows = [dict(enumerate(sheet.columns, 1)), *(row.cells for row in sheet.rows)]
+    for number in range(1, last + 1):
+        longest = max(len(cells.get(number, "")) for cells in rows)
+        column = worksheet.column_dimensions[get_column_letter(number)]
+        column.width = min(longest + 2, WIDEST)
+    for place, cells in enumerate(rows):
+        worksheet.append(
+            [
+                _cell(worksheet, cells.get(number, ""), is_header=not place)
+                for number in range(1, last + 1)
+            ]
+        )
+
+
 def _cell(worksheet: object, text: str, *, is_header: bool) -> WriteOnlyCell | None:
     if not text:
         return None
-    # A spreadsheet program reads `_x0041_` as A.
-    text = ESCAPED.sub(lambda match: f"_x005F{match[0]}", text)
-    cell = WriteOnlyCell(worksheet, text)
+    cell = WriteOnlyCell(worksheet, escaped(text))
     # No text runs as a formula.
     cell.data_type = "s"
     cell.number_format = "@"
     if is_header:
         cell.font = Font(bold=True)
     return cell
+
+
+def escaped(text: str) -> str:
+    """Return a text for a cell: a spreadsheet program reads `_x0041_` as A."""
+    return ESCAPED.sub(lambda match: f"_x005F{match[0]}", text)
 
 
 def digest_of_content(definition: SurveyDefinition) -> str:

@@ -373,6 +373,29 @@ def test_a_kind_keeps_what_it_can(editor):
     assert editor.read("pet", "type").startswith("select_multiple ")
 
 
+def test_types_that_are_passed_by_keys_cost_nothing(editor):
+    pet = editor.key("pet")
+    editor.act(f"own-options:{pet}", at=pet)
+    editor.type(f"survey:{pet}:layout:", "likert", seen="")
+    before = editor.names(), editor.options("pet_options"), editor.read("pet", "type")
+    address = f"survey:{pet}:kind:"
+    kinds = ["select_one", "select_multiple", "text", "long_text", "integer"]
+    for way in (kinds, kinds[::-1]):
+        for seen, kind in zip(way, way[1:], strict=False):
+            assert editor.type(address, kind, seen=seen).status_code == 200
+    after = editor.names(), editor.options("pet_options"), editor.read("pet", "type")
+    assert before == after
+    # In between, the options were away with the last question that had them.
+    editor.type(address, "text", seen="select_one")
+    assert editor.options("pet_options") == []
+    editor.type(address, "range", seen="text")
+    editor.type(f"survey:{pet}:end:", "7", seen="")
+    editor.type(address, "integer", seen="range")
+    assert editor.read("pet", "parameters") == ""
+    editor.type(address, "range", seen="integer")
+    assert editor.read("pet", "end") == "7"
+
+
 def test_statements_of_a_grid_are_pasted(editor):
     first, grid = editor.key("first"), editor.key("grid")
     editor.act(f"rows-paste:{first}", at=grid, text="I am safe.\nI am heard.\n")

@@ -60,6 +60,7 @@ from survey.instrument.drafts.groups import (
     wrap_in_heading,
     wrap_page,
 )
+from survey.instrument.drafts.kinds import restore_kind
 from survey.instrument.drafts.names import free_name, name_from_text
 from survey.instrument.drafts.option_rows import (
     add_options,
@@ -76,7 +77,7 @@ from survey.instrument.xlsform.languages import language_of
 from survey.instrument.xlsform.types import parse_type
 from survey.models import DraftChange, Survey
 
-# The changes that are searched for the author of another text.
+# The changes that are searched for the author of a text, or for an earlier type.
 SEARCHED_CHANGES = 200
 LONGEST_TOKEN = 64
 # The survey is locked while they are stored.
@@ -174,6 +175,8 @@ def save_fields(survey: Survey, data: QueryDict, *, by: User) -> None:
     if not wanted and not left:
         return
 
+    changes = DraftChange.objects.filter(survey=survey)[:SEARCHED_CHANGES]
+
     def command(book: DraftBook) -> None:
         fields = Fields(book)
         conflicts = []
@@ -184,7 +187,9 @@ def save_fields(survey: Survey, data: QueryDict, *, by: User) -> None:
         if conflicts:
             raise FieldsChanged(conflicts)
         for address, _seen, text in wanted:
-            fields.write(address, text)
+            is_kind = (address.sheet, address.field) == ("survey", "kind")
+            if not is_kind or not restore_kind(book, changes, address.key, text):
+                fields.write(address, text)
         if left:
             name_after_text(book, Address.parse(left))
 
