@@ -43,6 +43,11 @@ from survey.instrument.xlsform.workbook import MAX_TEXT, SurveySheet, read_workb
 from survey.models import Survey
 
 KEY, PLACE, ORIGINAL = "key", "place", "original"
+# Languages whose letters Excel writes in a CSV file that is not in UTF-8. Those of
+# other code pages look like these, and would become other letters.
+IN_WINDOWS_1252 = frozenset(
+    ("en", "es", "pt", "fr", "de", "it", "nl", "ht", "so", "sw", "tl", "fil", "id")
+)
 # Of a CSV file. A survey of 1,000 questions in ten languages has 5,000.
 MOST_LINES = 50_000
 
@@ -158,7 +163,8 @@ def read_table(content: bytes, first: Language) -> TextFile:
     ):
         raise UnreadableTexts(reason)
     is_workbook = content.startswith((b"PK", b"\xd0\xcf\x11\xe0"))
-    rows = _workbook_rows(content) if is_workbook else _csv_rows(content)
+    text, encoding = ("", "") if is_workbook else decoded(content)
+    rows = _workbook_rows(content) if is_workbook else _csv_rows(text)
     header = next(rows, (0, []))[1]
     names = [name.strip() for name in header]
     folded = [name.casefold() for name in names]
@@ -190,6 +196,14 @@ def read_table(content: bytes, first: Language) -> TextFile:
                 _("Two columns are in %(name)s. Delete one of them.")
                 % {"name": language.name}
             )
+        elif encoding == "cp1252" and language.code not in IN_WINDOWS_1252:
+            file.refused.append(
+                _(
+                    "%(language)s can’t be read from this file, which is not in UTF-8."
+                    " Save it as “CSV UTF-8” or as an Excel workbook."
+                )
+                % {"language": language.name}
+            )
         else:
             languages[number] = language
     for line, cells in rows:
@@ -207,8 +221,7 @@ def read_table(content: bytes, first: Language) -> TextFile:
     return file
 
 
-def _csv_rows(content: bytes) -> Iterator[tuple[int, list[str]]]:
-    text, _encoding = decoded(content)
+def _csv_rows(text: str) -> Iterator[tuple[int, list[str]]]:
     first = text.partition("\n")[0]
     delimiter = max(",;\t", key=first.count)
     try:

@@ -99,7 +99,12 @@ class Sheet:
 
     @cached_property
     def known(self) -> SheetColumns:
-        """The meaning of the columns; forgotten when one is added."""
+        """The meaning of the columns; forgotten when one is added.
+
+        Those of an author's own sheets, such as a codebook, have none.
+        """
+        if self.name not in SHEETS:
+            return SheetColumns()
         return read_columns(SurveySheet(self.name, self.headers), Findings())
 
     def column(self, key: str, language: Language | None = None) -> int:

@@ -11,8 +11,10 @@ from survey.instrument.drafts import commands
 from survey.instrument.drafts.drafting import publish_draft
 from survey.instrument.drafts.history import LONGEST_COMPARED, marked
 from survey.instrument.drafts.store import change_draft, load_book, redo, undo
+from survey.instrument.xlsform import import_survey, read_xlsform
 from survey.tests.console.test_starting_surveys import set_label
 from survey.tests.console.test_surveys import ROWS, draft_of
+from survey.tests.workbooks import workbook
 
 pytestmark = pytest.mark.django_db
 
@@ -195,3 +197,22 @@ def test_texts_are_marked_word_by_word():
     assert marked("قلم أحمر", "قلم أزرق") == "قلم <del>أحمر</del><ins>أزرق</ins>"
     long = "word " * LONGEST_COMPARED
     assert marked(long, long + "x").startswith("<del>word")
+
+
+def test_a_sheet_of_notes_has_no_names_to_read(staff, client):
+    content = workbook(
+        {
+            "survey": ROWS,
+            "choices": [["list_name", "name", "label"], ["pets", "cat", "Cat"]],
+            "settings": [["form_id", "version"], ["pets", "1"]],
+            "Codebook": [["code", "meaning"], [1, "One"]],
+        }
+    )
+    reading = read_xlsform(content)
+    assert reading.draft, reading.problems
+    draft = import_survey(draft=reading.draft, source=content)
+    set_label(draft, "pet", "Which animal?", by=staff.state)
+    log_in(client, staff.state)
+    assert "Which <del>pet</del><ins>animal</ins>?" in text_of(
+        client, "survey_edit_history", draft.pk
+    )

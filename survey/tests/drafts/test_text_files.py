@@ -461,3 +461,17 @@ def test_an_empty_file_of_texts_changes_nothing(draft):
     reading = reading_of(draft)
     check = check_texts(reading.book, TextFile(), places_of(reading))
     assert (check.changes, check.problems, check.unchanged) == ([], [], 0)
+
+
+def test_letters_of_another_code_page_do_not_become_other_letters(draft):
+    """Excel writes a CSV file in the code page of its computer."""
+    rows = "key,original (en),Español (es),العربية (ar)\nr3,Which pet?,¿Qué?,أي حيوان\n"
+    for encoding, languages in (("utf-8", {"es", "ar"}), ("cp1256", set())):
+        text = rows if encoding == "utf-8" else rows.replace("¿", "").replace("é", "e")
+        file = read_table(text.encode(encoding), ENGLISH)
+        known = {row.code for row in file.texts}
+        assert languages <= known and ("ar" in known) == (encoding == "utf-8")
+    assert "Save it as “CSV UTF-8”" in file.refused[0]
+    # Spanish is in the code page that Excel uses in the Americas.
+    latin = "key,original (en),Español (es)\nr3,Which pet?,¿Qué mascota?\n"
+    assert read_table(latin.encode("cp1252"), ENGLISH).texts[0].text == "¿Qué mascota?"
