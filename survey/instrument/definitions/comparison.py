@@ -16,6 +16,7 @@ from survey.instrument.definitions.schema import (
     BlockDefinition,
     ItemDefinition,
     Measures,
+    OptionDefinition,
     SurveyDefinition,
     Texts,
 )
@@ -242,23 +243,36 @@ class DefinitionComparer:
     def compare_option_sets(self) -> None:
         was, now = self.was["option_sets"], self.now["option_sets"]
         for name in was.keys() & now.keys():
-            before = {option["value"]: option for option in was[name]}
-            after = {option["value"]: option for option in now[name]}
-            # The name of an option follows, in `compare_names`.
-            of_set = _("options %(set)s, option %(name)s")
-            kind = of_set % {"set": name.replace("%", "%%"), "name": "%(name)s"}
-            self.compare_names(kind, list(before), list(after))
-            for value, option in after.items():
-                if value in before:
-                    earlier = before[value]
-                    place = _("options %(set)s, %(value)s") % {
-                        "set": name,
-                        "value": value,
-                    }
-                    self.add_texts(place, earlier["label"], option["label"])
-                    columns = earlier["attributes"], option["attributes"]
-                    words = _("%(place)s, columns") % {"place": place}
-                    self.add_difference(words, *columns)
+            self.compare_options(name, was[name], now[name])
+        # A list that was copied, so that it changes for some of its questions only.
+        copies = {
+            (earlier["option_set"], item["option_set"])
+            for name, item in self.now["items"].items()
+            if (earlier := self.was["items"].get(name))
+            and "option_set" in earlier
+            and "option_set" in item
+            and item["option_set"] not in was
+        }
+        for name, copied in sorted(copies):
+            self.compare_options(copied, was[name], now[copied])
+
+    def compare_options(
+        self, name: str, was: list[OptionDefinition], now: list[OptionDefinition]
+    ) -> None:
+        before = {option["value"]: option for option in was}
+        after = {option["value"]: option for option in now}
+        # The name of an option follows, in `compare_names`.
+        of_set = _("options %(set)s, option %(name)s")
+        kind = of_set % {"set": name.replace("%", "%%"), "name": "%(name)s"}
+        self.compare_names(kind, list(before), list(after))
+        for value, option in after.items():
+            if value in before:
+                earlier = before[value]
+                place = _("options %(set)s, %(value)s") % {"set": name, "value": value}
+                self.add_texts(place, earlier["label"], option["label"])
+                columns = earlier["attributes"], option["attributes"]
+                words = _("%(place)s, columns") % {"place": place}
+                self.add_difference(words, *columns)
 
     def compare_labels_in_rules(self) -> None:
         """Find labels that changed and that a rule reads: its result may change."""

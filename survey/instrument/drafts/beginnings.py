@@ -70,10 +70,12 @@ def name_for(title: str, district: District | None) -> str:
 def next_version(version: str, taken: Collection[str]) -> str:
     """Return the version with its last number counted on: 2027.1 becomes 2027.2."""
     match = re.fullmatch(r"(.*?)(\d{1,9})", version)
-    base, number = (match[1], int(match[2])) if match else (f"{version}.", 1)
+    base, digits = (match[1], match[2]) if match else (f"{version}.", "1")
+    number = int(digits)
     while True:
         number += 1
-        counted = f"{base[: LONGEST_SETTING - 10]}{number}"
+        # Of a date, such as 2026010901, also the zeros count.
+        counted = f"{base[: LONGEST_SETTING - 10]}{number:0{len(digits)}}"
         if counted not in taken:
             return counted
 

@@ -136,12 +136,16 @@ class SheetColumns:
     known: dict[int, SheetColumn] = field(default_factory=dict)
     free: dict[int, str] = field(default_factory=dict)
 
-    def header(self, key: str) -> str:
-        """Return the author's own word for a column, to report a problem."""
-        for column in self.known.values():
-            if column.key == key:
+    def header(self, key: str, code: str = "") -> str:
+        """Return the author's own word for a column, to report a problem.
+
+        Of a text, that of the language with this code, if there is one.
+        """
+        columns = [column for column in self.known.values() if column.key == key]
+        for column in columns:
+            if column.language and column.language.code == code:
                 return column.header
-        return key
+        return columns[0].header if columns else key
 
     def languages(self) -> list[Language]:
         """List the named languages; the last spelling of a name counts."""
@@ -272,15 +276,21 @@ class SurveyRow:
     ) -> None:
         """Report a problem of this row, in the column that has this meaning."""
         shown = self.get(key) if text is None else text
-        header = self.columns.header(key)
-        findings.refuse(self.sheet, self.number, header, reason, shown)
+        findings.refuse(self.sheet, self.number, self.header(key, shown), reason, shown)
 
     def warn(
         self, findings: Findings, key: str, reason: str, text: str | None = None
     ) -> None:
         shown = self.get(key) if text is None else text
-        header = self.columns.header(key)
-        findings.warn(self.sheet, self.number, header, reason, shown)
+        findings.warn(self.sheet, self.number, self.header(key, shown), reason, shown)
+
+    def header(self, key: str, shown: str) -> str:
+        """Return the header of the column in whose language the text `shown` is."""
+        if key == "media" and self.media:
+            return self.media
+        texts = self.texts.get(key, {}).items()
+        codes = [code for code, text in texts if shown and shown in text]
+        return self.columns.header(key, codes[0] if codes else "")
 
 
 def read_rows(

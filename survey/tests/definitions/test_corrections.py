@@ -461,6 +461,19 @@ def test_difference_in_an_unknown_part_is_noticed(running):
     assert [change.place for change in compare(was, now).differences] == ["the whole"]
 
 
+def test_options_that_were_copied_for_one_question_are_compared(running):
+    published, _ = running
+    was = json.loads(published.definition)
+    now = copy.deepcopy(was)
+    [name] = now["option_sets"]
+    now["option_sets"]["pet_options"] = copy.deepcopy(now["option_sets"][name])
+    now["option_sets"]["pet_options"][0]["label"]["en"] = "A kitten"
+    now["items"]["pet"]["option_set"] = "pet_options"
+    comparison = compare(was, now)
+    assert [change.now for change in comparison.texts] == ["A kitten"]
+    assert comparison.texts[0].place.startswith("options pet_options")
+
+
 def test_places_and_differences_are_named_in_the_users_language(running):
     published, _ = running
     was = json.loads(published.definition)

@@ -467,7 +467,7 @@ def test_letters_of_another_code_page_do_not_become_other_letters(draft):
     """Excel writes a CSV file in the code page of its computer."""
     rows = "key,original (en),Español (es),العربية (ar)\nr3,Which pet?,¿Qué?,أي حيوان\n"
     for encoding, languages in (("utf-8", {"es", "ar"}), ("cp1256", set())):
-        text = rows if encoding == "utf-8" else rows.replace("¿", "").replace("é", "e")
+        text = rows if encoding == "utf-8" else rows.replace("ñ", "n").replace("¿", "")
         file = read_table(text.encode(encoding), ENGLISH)
         known = {row.code for row in file.texts}
         assert languages <= known and ("ar" in known) == (encoding == "utf-8")

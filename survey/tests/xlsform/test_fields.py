@@ -127,3 +127,18 @@ def test_calculation_about_the_device_is_dropped(calculation: str):
     assert (3, "not collected: dropped") in of_type(reading.warnings, "type")
     refused = read([*rows, ["text", "b", "B?", "${d} = 1"]])
     assert "metadata" in refused.problems[0].reason
+
+
+def test_a_problem_of_a_translation_names_its_column():
+    english, spanish = "label::English (en)", "label::Spanish (es)"
+    reading = read(
+        [
+            ["type", "name", english, spanish, "media::image::en", "media::image::es"],
+            ["text", "pet", "Pet?", "¿${nope}?"],
+            ["text", "food", "Food?", "¿Comida?", None, "pic_es.png"],
+        ]
+    )
+    assert places(reading.problems) == [
+        ("survey", 2, spanish),
+        ("survey", 3, "media::image::es"),
+    ]

@@ -335,7 +335,10 @@ def test_label_of_an_option_that_cannot_be_filled_is_refused_by_cell():
         ["select_one l", "q", "Q?", "¿Q?"],
     ]
     problems = read(rows, choices).problems
-    assert places(problems) == [("choices", row, english) for row in range(2, 6)]
+    columns = [spanish, english, english, english]
+    assert places(problems) == [
+        ("choices", row, column) for row, column in enumerate(columns, 2)
+    ]
     assert [problem.text for problem in problems] == [
         "Como dijo ${whom}",
         "See ${hello}",
