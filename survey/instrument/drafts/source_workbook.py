@@ -53,7 +53,7 @@ def workbook_like(book: DraftBook, source: bytes) -> bytes:
     return workbook_of(book)
 
 
-def _texts(book: DraftBook) -> dict[str, tuple[dict[int, str], list[object]]]:
+def _texts(book: DraftBook) -> dict[str, tuple[dict[int, str], list[dict[int, str]]]]:
     """Return what the sheets that are read say, without blank rows."""
     texts = {}
     for name, sheet in book.sheets.items():
