@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-from provisioning.commands import print_table, run_command
+from provisioning.commands import VERSION, print_table, run_command
 
 # Each name with its module and what it does. A module is imported once its command is
 # called: most need more than the standard library after they have prepared `.venv`.
@@ -50,6 +50,10 @@ COMMANDS = {
         "handbook_images",
         "Takes the screenshots of the handbook for school coordinators",
     ),
+    "licences": (
+        "release.licences",
+        "Writes the licences of everything of others",
+    ),
     "measure_rates": (
         "measure.benchmarks.rates",
         "Times the roll-up of response rates, the board, and saves meanwhile",
@@ -78,6 +82,10 @@ COMMANDS = {
         "measure.benchmarks.rosters",
         "Times a roster of a whole state, and the one a year after it",
     ),
+    "sbom": (
+        "release.bill_of_materials",
+        "Writes a software bill of materials of this version",
+    ),
 }
 
 
@@ -89,6 +97,9 @@ def main() -> int:
             ("name", "what it does"),
             [(name, sentence) for name, (_, sentence) in COMMANDS.items()],
         )
+        return 0
+    if name == "--version":
+        print(VERSION)
         return 0
     if name not in COMMANDS:
         print(
