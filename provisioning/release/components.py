@@ -210,29 +210,28 @@ def licence_of(name: str, distribution: Distribution) -> str:
     """Return the licence as an expression of SPDX."""
     if name in READ_BY_HAND:
         return READ_BY_HAND[name]
-    metadata = distribution.metadata
-    if expression := metadata.get("License-Expression"):
+    headers = distribution.metadata.get_all
+    for expression in headers("License-Expression") or []:
         return str(expression)
     classifiers = {
         line.rpartition(" :: ")[2]
-        for line in metadata.get_all("Classifier") or []
+        for line in headers("Classifier") or []
         if line.startswith("License :: ") and not line.endswith("OSI Approved")
     }
-    named = classifiers or {metadata.get("License") or ""}
-    if len(named) == 1 and (licence := SPDX.get(*named)):
-        return licence
-    if licence := SPDX.get(metadata.get("License") or ""):
-        return licence
+    informal = {*(headers("License") or [])}
+    for named in (classifiers or informal, informal):
+        if len(named) == 1 and (licence := SPDX.get(*named)):
+            return licence
+    vague = ", ".join(sorted(classifiers | informal)) or "none"
     raise Refusal(
-        f"The licence of {name} is unclear ({', '.join(sorted(named)) or 'none'}): read"
-        " it, and write it into READ_BY_HAND in provisioning/release/components.py"
+        f"The licence of {name} is unclear ({vague}): read it, and write it into"
+        " READ_BY_HAND in provisioning/release/components.py"
     )
 
 
 def _texts_of(distribution: Distribution) -> Iterator[str]:
     for path in sorted(distribution.files or [], key=str):
-        within, *_, name = (path.parts[0], path.name)
-        if within.endswith(".dist-info") and LICENCE_FILE.match(name):
+        if path.parts[0].endswith(".dist-info") and LICENCE_FILE.match(path.name):
             yield tidy(path.read_text())
 
 
@@ -243,6 +242,7 @@ def tidy(text: str) -> str:
 
 def vendored_component(vendored: Vendored) -> Component:
     folder = ROOT / vendored.folder
+    texts = [folder / vendored.licence_file] if vendored.licence_file else []
     return Component(
         name=vendored.name,
         version=vendored.version,
@@ -253,7 +253,5 @@ def vendored_component(vendored: Vendored) -> Component:
             sha256(path.read_bytes()).hexdigest()
             for path in sorted(folder.glob(vendored.pattern))
         ),
-        texts=tuple(
-            tidy((folder / name).read_text()) for name in (vendored.licence_file,) if name
-        ),
+        texts=tuple(tidy(path.read_text()) for path in texts),
     )

@@ -1,4 +1,4 @@
-"""The licences of everything of others are known, listed and fit that of Groundswell."""
+"""The licences of everything of others are known, listed, and fit ours."""
 
 from __future__ import annotations
 
