@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -155,8 +156,14 @@ SECOND_FACTOR_REQUIRED = True
 EMBEDDED = False
 # Where Grafana shows the dashboards of this installation; engineers get a link.
 DASHBOARDS_URL = env.str("GROUNDSWELL_DASHBOARDS", default="")
-# The commit that was installed.
-VERSION = env.str("GROUNDSWELL_VERSION", default="")
+# The version of Groundswell, and the commit that was installed.
+VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project"][
+    "version"
+]
+COMMIT = env.str("GROUNDSWELL_VERSION", default="")
+# Where the source of this installation is, if it was changed: its licence asks for a
+# link then. Shown in the console and on the public page about the survey.
+SOURCE_URL = env.str("GROUNDSWELL_SOURCE_URL", default="")
 # Paths on which staff have session cookies separate from respondents'.
 STAFF_ADDRESSES = ["/console/", "/engineers/"]
 # What error pages show of the state, without asking the database.

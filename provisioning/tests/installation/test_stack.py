@@ -32,6 +32,7 @@ import psutil
 import psycopg2
 import pytest
 
+from provisioning.commands import VERSION
 from provisioning.installation.stack_folder import environment_of
 from provisioning.installation.supervisor import Supervisor, workers_of
 from provisioning.measure.benchmarks.soak import LONGEST_START, start_of_a_worker
@@ -734,10 +735,13 @@ def test_metrics_are_served_on_the_monitoring_port_only(stack):
     assert b"groundswell_request_seconds" in stack.watch("/metrics")[1]
     assert stack.watch("/readyz")[0] == 200
     assert stack.watch("/")[0] == 404
+    assert stack.watch("/healthz")[1] == f"ok {VERSION}\n".encode()
     key = (stack.home / "secrets" / "monitoring_key").read_text().strip()
     for path in ("/metrics", "/readyz", "/durability", "/nginx_status"):
         status, *_ = stack.ask("GET", path, X_Groundswell_Monitoring=key)
         assert status == 404, path
+    # The public does not learn the version.
+    assert stack.ask("GET", "/healthz", X_Groundswell_Monitoring=key)[2] == b"ok\n"
 
 
 def test_engineers_pages_are_served_on_their_own_port_only(stack):
