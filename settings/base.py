@@ -161,6 +161,9 @@ VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project
     "version"
 ]
 COMMIT = env.str("GROUNDSWELL_VERSION", default="")
+# Where crashes are reported; see settings.monitoring.error_tracking. If empty, nothing
+# is sent, and the library is not imported.
+SENTRY_DSN = env.str("GROUNDSWELL_SENTRY_DSN", default="")
 # Where the source of this installation is, if it was changed: its licence asks for a
 # link then. Shown in the console and on the public page about the survey.
 SOURCE_URL = env.str("GROUNDSWELL_SOURCE_URL", default="")
