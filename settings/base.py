@@ -405,6 +405,9 @@ MONITORING = {
 MONITORING_KEY = env.str("GROUNDSWELL_MONITORING_KEY", default="")
 # Sockets whose listen queues are measured.
 MONITORED_SOCKETS = env.list("GROUNDSWELL_MONITORED", default=[])
+# Where nginx serves TLS, such as 0.0.0.0:443: until when its certificate is valid is
+# measured. If empty, it is not.
+TLS_LISTEN = env.str("GROUNDSWELL_TLS_LISTEN", default="")
 # Folder in which the processes of all pools share their counters.
 METRICS_FOLDER = env.str("PROMETHEUS_MULTIPROC_DIR", default="")
 

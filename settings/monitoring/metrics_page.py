@@ -88,6 +88,20 @@ SERVER_METRICS: dict[str, tuple[tuple[str, ...], str]] = {
         " of them; docs/decisions/0077-which-clock-decides.md says what a wrong clock"
         " does.",
     ),
+    "disk_bytes": (
+        (),
+        "Size of the disk with uploaded and finished files; on one machine usually that"
+        " of the database too. Hosts of a database need an exporter of their own.",
+    ),
+    "disk_free_bytes": (
+        (),
+        "What is free of it. At 0 exports and rosters fail, and on one machine saving.",
+    ),
+    "certificate_timestamp_seconds": (
+        (),
+        "When the certificate that nginx serves ends. In less than two weeks: it was"
+        " not renewed, or nginx was not reloaded since. Absent: no TLS here.",
+    ),
     "backup_timestamp_seconds": (
         (),
         "When the last backup that succeeded ended. Two days ago: none is made; see"
