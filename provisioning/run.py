@@ -26,6 +26,10 @@ COMMANDS = {
         "prove.citus.run",
         "Runs the product on a Citus cluster, after a migration under load",
     ),
+    "dashboards": (
+        "monitoring.dashboards",
+        "Writes alerts for Prometheus and a dashboard for Grafana from the metrics",
+    ),
     "drill_restore": (
         "installation.backups.drill",
         "Restores a database from its backups and compares it",

@@ -39,6 +39,7 @@ from provisioning.measure.benchmarks.soak import LONGEST_START, start_of_a_worke
 from provisioning.measure.benchmarks.stack import running_stack
 from provisioning.measure.capacity import WORKER_MB
 from provisioning.measure.load.respondent import SAVE
+from provisioning.monitoring.alerts import ALERTS
 from provisioning.processes import wait_until_gone
 from provisioning.prove.fault_injection.controls import CONTROLS
 from provisioning.prove.fault_injection.stack import RunningStack
@@ -729,6 +730,24 @@ def test_quick_jobs_run_while_the_long_worker_is_busy(stack):
             metrics,
             re.MULTILINE,
         )
+
+
+def test_each_alert_is_about_figures_that_this_stack_has(stack):
+    figures = stack.watch("/metrics")[1].decode()
+    there = {*re.findall(r"^# TYPE (groundswell_\w+)", figures, re.MULTILINE)}
+    # What has not happened yet: a page saved, a code typed, an e-mail, a backup; and
+    # there is no TLS here.
+    later = re.compile(
+        "page_saves|logins|wrong_codes|errors|messages_|backup_|drill_|certificate_|log_"
+    )
+    named = {
+        name.removesuffix("_bucket")
+        for alert in ALERTS
+        for name in re.findall(r"groundswell_\w+", alert.expression)
+    }
+    assert {"groundswell_up", "groundswell_disk_free_bytes"} <= named & there
+    missing = {name for name in named - there if not later.search(name)}
+    assert not missing
 
 
 def test_metrics_are_served_on_the_monitoring_port_only(stack):
