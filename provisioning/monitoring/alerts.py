@@ -220,7 +220,8 @@ ALERTS = (
         "warning",
         "the log names the block of addresses (*many wrong access codes from"
         " neighbouring addresses*); ask its owner: a school with the wrong stack of"
-        " cards looks the same. Block it at the network if nobody there answers the survey",
+        " cards looks the same. Block it at the network if nobody there answers the"
+        " survey",
     ),
     Alert(
         "CodesGuessedByMany",
