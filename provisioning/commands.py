@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import partial
@@ -29,6 +30,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 ROOT = Path(__file__).resolve().parent.parent
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+# As `--version` prints it: groundswell 1.0.0.
+VERSION = f"{PROJECT['name']} {PROJECT['version']}"
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -286,6 +291,7 @@ def command_parser(
         formatter_class=_TextFormatter,
         allow_abbrev=False,
     )
+    parser.add_argument("--version", action="version", version=VERSION)
     for name, (default, meaning) in numbers.items():
         parser.add_argument(
             f"--{name}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-from provisioning.commands import print_table, run_command
+from provisioning.commands import VERSION, print_table, run_command
 
 # Each name with its module and what it does. A module is imported once its command is
 # called: most need more than the standard library after they have prepared `.venv`.
@@ -25,6 +25,10 @@ COMMANDS = {
     "cluster": (
         "prove.citus.run",
         "Runs the product on a Citus cluster, after a migration under load",
+    ),
+    "dashboards": (
+        "monitoring.dashboards",
+        "Writes alerts for Prometheus and a dashboard for Grafana from the metrics",
     ),
     "drill_restore": (
         "installation.backups.drill",
@@ -49,6 +53,10 @@ COMMANDS = {
     "handbook": (
         "handbook_images",
         "Takes the screenshots of the handbook for school coordinators",
+    ),
+    "licences": (
+        "release.licences",
+        "Writes the licences of everything of others",
     ),
     "measure_editor": (
         "measure.benchmarks.editor",
@@ -82,6 +90,10 @@ COMMANDS = {
         "measure.benchmarks.rosters",
         "Times a roster of a whole state, and the one a year after it",
     ),
+    "sbom": (
+        "release.bill_of_materials",
+        "Writes a software bill of materials of this version",
+    ),
 }
 
 
@@ -93,6 +105,9 @@ def main() -> int:
             ("name", "what it does"),
             [(name, sentence) for name, (_, sentence) in COMMANDS.items()],
         )
+        return 0
+    if name == "--version":
+        print(VERSION)
         return 0
     if name not in COMMANDS:
         print(

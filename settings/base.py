@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -155,8 +156,17 @@ SECOND_FACTOR_REQUIRED = True
 EMBEDDED = False
 # Where Grafana shows the dashboards of this installation; engineers get a link.
 DASHBOARDS_URL = env.str("GROUNDSWELL_DASHBOARDS", default="")
-# The commit that was installed.
-VERSION = env.str("GROUNDSWELL_VERSION", default="")
+# The version of Groundswell, and the commit that was installed.
+VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project"][
+    "version"
+]
+COMMIT = env.str("GROUNDSWELL_VERSION", default="")
+# Where crashes are reported; see settings.monitoring.error_tracking. If empty, nothing
+# is sent, and the library is not imported.
+SENTRY_DSN = env.str("GROUNDSWELL_SENTRY_DSN", default="")
+# Where the source of this installation is, if it was changed: its licence asks for a
+# link then. Shown in the console and on the public page about the survey.
+SOURCE_URL = env.str("GROUNDSWELL_SOURCE_URL", default="")
 # Paths on which staff have session cookies separate from respondents'.
 STAFF_ADDRESSES = ["/console/", "/engineers/"]
 # What error pages show of the state, without asking the database.
@@ -395,6 +405,9 @@ MONITORING = {
 MONITORING_KEY = env.str("GROUNDSWELL_MONITORING_KEY", default="")
 # Sockets whose listen queues are measured.
 MONITORED_SOCKETS = env.list("GROUNDSWELL_MONITORED", default=[])
+# Where nginx serves TLS, such as 0.0.0.0:443: until when its certificate is valid is
+# measured. If empty, it is not.
+TLS_LISTEN = env.str("GROUNDSWELL_TLS_LISTEN", default="")
 # Folder in which the processes of all pools share their counters.
 METRICS_FOLDER = env.str("PROMETHEUS_MULTIPROC_DIR", default="")
 

@@ -19,9 +19,11 @@ from settings.base import (
     FILES_FOLDER,
     PRIVATE_FILES,
     SECRET_KEY,
+    SENTRY_DSN,
+    VERSION,
     env,
 )
-from settings.monitoring.logs import LOGGING as LOGGING
+from settings.monitoring.logs import logging_with
 
 for _name, _value in (
     ("GROUNDSWELL_SECRET_KEY", SECRET_KEY),
@@ -29,6 +31,8 @@ for _name, _value in (
 ):
     if not _value:
         raise ImproperlyConfigured(f"Set {_name}: the stack has no default for it.")
+
+LOGGING = logging_with(SENTRY_DSN, VERSION)
 
 # Of the authority that signed the servers' certificates; empty on a single machine,
 # whose servers have unix sockets.

@@ -148,6 +148,17 @@ def address(listing: BaseListing, **changed: object) -> str:
 
 
 @register.simple_tag
+def product_version() -> str:
+    return settings.VERSION
+
+
+@register.simple_tag
+def source_address() -> str:
+    """Return where the source of a changed installation is; blank for others."""
+    return settings.SOURCE_URL
+
+
+@register.simple_tag
 def time_zone() -> str:
     """Return "Chicago time (America/Chicago)", for all times of the console."""
     city = settings.TIME_ZONE.rpartition("/")[2].replace("_", " ")

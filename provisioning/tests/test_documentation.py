@@ -42,7 +42,11 @@ def targets(page: Path) -> list[Path]:
 
 
 READMES = [path for folder in folders(ROOT) if (path := folder / "README.md").exists()]
-PAGES = [*READMES, ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("**/*.md"))]
+PAGES = [
+    *READMES,
+    *(ROOT / f"{name}.md" for name in ("CHANGELOG", "CONTRIBUTING", "SECURITY")),
+    *sorted(DOCS.glob("**/*.md")),
+]
 DECISIONS = sorted((DOCS / "decisions").glob("*.md"))
 
 

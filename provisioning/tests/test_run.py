@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from provisioning.commands import ROOT
+from provisioning.commands import ROOT, VERSION
 from provisioning.run import COMMANDS
 from provisioning.tests.conftest import run
 
@@ -15,6 +17,19 @@ def test_without_a_name_it_lists_the_commands():
     listed = done.stdout.splitlines()[-len(COMMANDS) :]
     assert [line.split()[0] for line in listed] == sorted(COMMANDS)
     assert done.stdout == run(ROOT, "run", "--help").stdout
+
+
+def test_every_command_prints_the_version():
+    files = [path for path in (ROOT / "provisioning").iterdir() if is_command(path)]
+    assert len(files) >= 10
+    calls = [(path.name,) for path in files]
+    for call in [*calls, ("run", "capacity"), ("run", "sbom")]:
+        done = run(ROOT, *call, "--version")
+        assert (done.returncode, done.stdout) == (0, f"{VERSION}\n"), call
+
+
+def is_command(path: Path) -> bool:
+    return path.is_file() and path.stat().st_mode & 0o100 != 0
 
 
 def test_an_unknown_name_is_refused():

@@ -247,6 +247,7 @@ def context(export: Export, rows: RowBuilder) -> dict[str, object]:
     return {
         "export": export,
         "now": timezone.now(),
+        "software": f"Groundswell {settings.VERSION}",
         "rows": rows,
         "title": newest.in_language(newest.definition["title"], export.language),
         "languages": languages_of(export, rows),

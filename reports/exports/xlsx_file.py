@@ -7,6 +7,7 @@ from datetime import date, datetime, time
 from pathlib import Path
 from typing import cast
 
+from django.conf import settings
 from xlsxwriter import Workbook
 from xlsxwriter.format import Format
 from xlsxwriter.worksheet import Worksheet
@@ -68,7 +69,12 @@ class XlsxFile:
             },
         )
         # A fixed date, so that the same answers make the same file.
-        self._book.set_properties({"created": datetime(2000, 1, 1)})  # noqa: DTZ001
+        self._book.set_properties(
+            {
+                "created": datetime(2000, 1, 1),  # noqa: DTZ001
+                "comments": f"Groundswell {settings.VERSION}",
+            }
+        )
         self._formats: dict[type, Format] = {
             kind: self._book.add_format({"num_format": kind.format})
             for kind in (ExcelDay, ExcelMoment, ExcelTime)

@@ -40,7 +40,7 @@ def html_of(report: SchoolReport, brand: Brand | None = None) -> str:
         logo = f"{PNG}{b64encode(brand.logo).decode()}" if brand.logo else ""
         shown = {"name": brand.name, "logo": logo, "size": brand.size}
     with translation.override(report.frame_language):
-        context = {"report": report, "brand": shown}
+        context = {"report": report, "brand": shown, "version": settings.VERSION}
         return render_to_string("reports/school_report_print.html", context)
 
 

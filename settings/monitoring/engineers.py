@@ -205,9 +205,10 @@ def read_versions() -> list[tuple[str, str]]:
 
 
 def installed_version() -> str:
-    """Return the commit that the installation names, else that of the checkout."""
-    named = settings.VERSION if settings.VERSION != "unknown" else ""
-    return named or _commit() or "not known on this server"
+    """Return the version, and the commit of the installation or of the checkout."""
+    named = settings.COMMIT if settings.COMMIT != "unknown" else ""
+    commit = named or _commit()
+    return f"{settings.VERSION} ({commit})" if commit else settings.VERSION
 
 
 @cache

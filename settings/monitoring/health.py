@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.utils.crypto import constant_time_compare
+
+# nginx's monitoring port adds the key in it, and no other port passes it on.
+MONITORING_HEADER = "X-Groundswell-Monitoring"
+# A peer on a unix socket has no address.
+LOCAL_ADDRESSES = frozenset(("", "127.0.0.1", "::1"))
 
 # Consequences of each outage, for an engineer on call.
 CONSEQUENCES = {
@@ -27,12 +34,25 @@ CONSEQUENCES = {
 
 
 def healthz(request: HttpRequest) -> HttpResponse:
-    """GET /healthz: answer without asking any server."""
+    """GET /healthz: answer without asking any server.
+
+    Only on the monitoring port with the version: the public need not know it.
+    """
+    version = f" groundswell {settings.VERSION}" if is_monitoring(request) else ""
+    answer = f"ok{version}\n".encode()
     return HttpResponse(
-        b"ok\n",
+        answer,
         "text/plain",
-        headers={"Cache-Control": "no-store", "Content-Length": "3"},
+        headers={"Cache-Control": "no-store", "Content-Length": str(len(answer))},
     )
+
+
+def is_monitoring(request: HttpRequest) -> bool:
+    """Return whether a request came through nginx's monitoring port."""
+    key = settings.MONITORING_KEY
+    given = request.headers.get(MONITORING_HEADER, "")
+    is_local = request.META.get("REMOTE_ADDR", "") in LOCAL_ADDRESSES
+    return bool(key and is_local and constant_time_compare(given, key))
 
 
 def readyz(request: HttpRequest) -> HttpResponse:

@@ -61,6 +61,21 @@ LOGGING: dict[str, Any] = {
 }
 
 
+def logging_with(dsn: str, version: str) -> dict[str, Any]:
+    """Return the settings of logging, with reports of crashes if there is a DSN."""
+    if not dsn:
+        return LOGGING
+    tracker = {
+        "()": "settings.monitoring.error_tracking.ErrorTracker",
+        "dsn": dsn,
+        "release": f"groundswell@{version}",
+    }
+    return LOGGING | {
+        "handlers": LOGGING["handlers"] | {"tracker": tracker},
+        "root": LOGGING["root"] | {"handlers": ["lines", "tracker"]},
+    }
+
+
 @dataclass(slots=True)
 class Trace:
     """The request or task that log lines belong to."""
@@ -109,7 +124,7 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname,
             "logger": record.name,
             "event": _event(record),
-            "at": f"{_short(record.pathname)}:{record.lineno}",
+            "at": f"{short_path(record.pathname)}:{record.lineno}",
             **_trace_fields(record),
             **{
                 name: value
@@ -166,9 +181,13 @@ def harmless_arguments(record: logging.LogRecord) -> Any:
     )
 
 
-def _trace_fields(record: logging.LogRecord) -> dict[str, Any]:
+def trace_of(record: logging.LogRecord) -> Trace | None:
     meta = getattr(getattr(record, "request", None), "META", {})
-    trace = meta.get(KEY) or _current.get()
+    return meta.get(KEY) or _current.get()
+
+
+def _trace_fields(record: logging.LogRecord) -> dict[str, Any]:
+    trace = trace_of(record)
     if trace is None:
         return {}
     fields = {
@@ -182,7 +201,7 @@ def _trace_fields(record: logging.LogRecord) -> dict[str, Any]:
 
 
 def _describe_error(error: BaseException) -> dict[str, Any]:
-    causes = _causes_of(error)
+    causes = causes_of(error)
     described: dict[str, Any] = {"type": _type_of(error)}
     if causes[1:]:
         described["causes"] = [
@@ -201,7 +220,7 @@ def _describe_error(error: BaseException) -> dict[str, Any]:
     return described
 
 
-def _causes_of(error: BaseException | None) -> list[BaseException]:
+def causes_of(error: BaseException | None) -> list[BaseException]:
     causes: list[BaseException] = []
     while error is not None and error not in causes and len(causes) < 6:
         causes.append(error)
@@ -216,11 +235,11 @@ def _type_of(error: BaseException) -> str:
 
 def _stack(traceback: TracebackType | None) -> list[str]:
     frames = [
-        f"{_short(frame.f_code.co_filename)}:{line} {frame.f_code.co_name}"
+        f"{short_path(frame.f_code.co_filename)}:{line} {frame.f_code.co_name}"
         for frame, line in walk_tb(traceback)
     ]
     return frames[-MOST_FRAMES:]
 
 
-def _short(path: str) -> str:
+def short_path(path: str) -> str:
     return path.rpartition("/site-packages/")[2].removeprefix(ROOT)

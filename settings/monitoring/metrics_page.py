@@ -12,29 +12,19 @@ from pathlib import Path
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseNotFound
-from django.utils.crypto import constant_time_compare
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from settings.monitoring.answers import Sample
 from settings.monitoring.dependency_checks import statistics
+from settings.monitoring.health import is_monitoring
 from settings.monitoring.metrics import is_whole, registry
-
-MONITORING_HEADER = "X-Groundswell-Monitoring"
-# A peer on a unix socket has no address.
-LOCAL_ADDRESSES = frozenset(("", "127.0.0.1", "::1"))
 
 
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Serve the metrics to requests that came through nginx's monitoring port.
-
-    Only that port adds the key to the request. All others get a 404.
-    """
-    key = settings.MONITORING_KEY
-    given = request.headers.get(MONITORING_HEADER, "")
-    is_local = request.META.get("REMOTE_ADDR", "") in LOCAL_ADDRESSES
-    if not (key and is_local and constant_time_compare(given, key)):
+    """Serve the metrics to nginx's monitoring port. All other requests get a 404."""
+    if not is_monitoring(request):
         return HttpResponseNotFound()
     return HttpResponse(exposition(), content_type=CONTENT_TYPE_LATEST)
 
@@ -97,6 +87,20 @@ SERVER_METRICS: dict[str, tuple[tuple[str, ...], str]] = {
         "This host's clock less the primary's. Some seconds: chrony does not run on one"
         " of them; docs/decisions/0077-which-clock-decides.md says what a wrong clock"
         " does.",
+    ),
+    "disk_bytes": (
+        (),
+        "Size of the disk with uploaded and finished files; on one machine usually that"
+        " of the database too. Hosts of a database need an exporter of their own.",
+    ),
+    "disk_free_bytes": (
+        (),
+        "What is free of it. At 0 exports and rosters fail, and on one machine saving.",
+    ),
+    "certificate_timestamp_seconds": (
+        (),
+        "When the certificate that nginx serves ends. In less than two weeks: it was"
+        " not renewed, or nginx was not reloaded since. Absent: no TLS here.",
     ),
     "backup_timestamp_seconds": (
         (),

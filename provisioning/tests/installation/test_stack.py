@@ -32,12 +32,14 @@ import psutil
 import psycopg2
 import pytest
 
+from provisioning.commands import VERSION
 from provisioning.installation.stack_folder import environment_of
 from provisioning.installation.supervisor import Supervisor, workers_of
 from provisioning.measure.benchmarks.soak import LONGEST_START, start_of_a_worker
 from provisioning.measure.benchmarks.stack import running_stack
 from provisioning.measure.capacity import WORKER_MB
 from provisioning.measure.load.respondent import SAVE
+from provisioning.monitoring.alerts import ALERTS
 from provisioning.processes import wait_until_gone
 from provisioning.prove.fault_injection.controls import CONTROLS
 from provisioning.prove.fault_injection.stack import RunningStack
@@ -730,14 +732,35 @@ def test_quick_jobs_run_while_the_long_worker_is_busy(stack):
         )
 
 
+def test_each_alert_is_about_figures_that_this_stack_has(stack):
+    figures = stack.watch("/metrics")[1].decode()
+    there = {*re.findall(r"^# TYPE (groundswell_\w+)", figures, re.MULTILINE)}
+    # What has not happened yet: a page saved, a code typed, an e-mail, a backup; and
+    # there is no TLS here.
+    later = re.compile(
+        "page_saves|logins|wrong_codes|errors|messages_|backup_|drill_|certificate_|log_"
+    )
+    named = {
+        name.removesuffix("_bucket")
+        for alert in ALERTS
+        for name in re.findall(r"groundswell_\w+", alert.expression)
+    }
+    assert {"groundswell_up", "groundswell_disk_free_bytes"} <= named & there
+    missing = {name for name in named - there if not later.search(name)}
+    assert not missing
+
+
 def test_metrics_are_served_on_the_monitoring_port_only(stack):
     assert b"groundswell_request_seconds" in stack.watch("/metrics")[1]
     assert stack.watch("/readyz")[0] == 200
     assert stack.watch("/")[0] == 404
+    assert stack.watch("/healthz")[1] == f"ok {VERSION}\n".encode()
     key = (stack.home / "secrets" / "monitoring_key").read_text().strip()
     for path in ("/metrics", "/readyz", "/durability", "/nginx_status"):
         status, *_ = stack.ask("GET", path, X_Groundswell_Monitoring=key)
         assert status == 404, path
+    # The public does not learn the version.
+    assert stack.ask("GET", "/healthz", X_Groundswell_Monitoring=key)[2] == b"ok\n"
 
 
 def test_engineers_pages_are_served_on_their_own_port_only(stack):

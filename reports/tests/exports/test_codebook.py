@@ -4,6 +4,7 @@ import html
 import re
 
 import pytest
+from django.conf import settings
 from django.utils import translation
 from django.utils.formats import date_format
 
@@ -42,6 +43,7 @@ def answered(staff, fall, spring, enrol):
 
 def test_items_have_their_labels_values_and_counts(staff, answered):
     text = codebook_of(made(staff.state, *answered))
+    assert f"by Groundswell {settings.VERSION}: 3 rows" in text
 
     safe = section(text, "safe")
     assert "English: I am safe." in safe

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, time, timedelta
 import openpyxl
 import polars
 import pytest
+from django.conf import settings as django_settings
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -187,7 +188,9 @@ def test_an_excel_sheet_has_numbers_dates_and_texts(staff, fall, maya, other_peo
     export = made(staff.state, fall, format="xlsx")
     rows = reference.wide(export, COLUMNS)
 
-    sheet = openpyxl.load_workbook(path_of(export.file_name))["Responses"]
+    book = openpyxl.load_workbook(path_of(export.file_name))
+    assert book.properties.description == f"Groundswell {django_settings.VERSION}"
+    sheet = book["Responses"]
     lines = [list(row) for row in sheet.iter_rows(values_only=True)]
     assert lines[0] == rows[0]
     for cells, expected in zip(lines[1:], rows[1:], strict=True):

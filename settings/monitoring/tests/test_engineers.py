@@ -95,11 +95,11 @@ def test_dashboards_are_linked_where_the_installation_has_them(engineer, setting
 
 
 def test_the_version_is_that_of_the_installation(settings, monkeypatch):
-    settings.VERSION = "abc123"
-    assert engineers.installed_version() == "abc123"
-    settings.VERSION = "unknown"
+    settings.VERSION, settings.COMMIT = "1.2.3", "abc123"
+    assert engineers.installed_version() == "1.2.3 (abc123)"
+    settings.COMMIT = "unknown"
     monkeypatch.setattr(engineers, "_commit", lambda: "")
-    assert engineers.installed_version() == "not known on this server"
+    assert engineers.installed_version() == "1.2.3"
 
 
 def test_the_page_names_nobody_and_takes_the_same_queries(

@@ -34,6 +34,26 @@ def test_healthz_sends_no_query(client, monitored):
     assert "Vary" not in response.headers
 
 
+@pytest.mark.parametrize(
+    ("key", "address", "answer"),
+    [
+        ("the-key", "127.0.0.1", b"ok groundswell 1.2.3\n"),
+        ("the-key", "", b"ok groundswell 1.2.3\n"),
+        ("the-key", "10.0.0.9", b"ok\n"),
+        ("another", "127.0.0.1", b"ok\n"),
+        ("", "127.0.0.1", b"ok\n"),
+    ],
+)
+def test_only_the_monitoring_port_learns_the_version(
+    client, monitored, settings, key, address, answer
+):
+    settings.MONITORING_KEY, settings.VERSION = "the-key", "1.2.3"
+    headers = {"X-Groundswell-Monitoring": key}
+    response = client.get("/healthz", headers=headers, REMOTE_ADDR=address)
+    assert (response.status_code, response.content) == (200, answer)
+    assert response.headers["Content-Length"] == str(len(answer))
+
+
 def test_healthz_answers_on_an_ip_address_over_plain_http(client, monitored, settings):
     settings.SECURE_SSL_REDIRECT = True
     settings.ALLOWED_HOSTS = ["survey.example"]

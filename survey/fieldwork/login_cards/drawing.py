@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import Literal
 
 import qrcode
+from django.conf import settings
 from fpdf import FPDF
 from fpdf.enums import Align, RenderStyle
 from fpdf.prefs import ViewerPreferences
@@ -49,7 +50,7 @@ class Drawing:
         pdf.c_margin = 0
         pdf.set_title(title)
         pdf.set_lang(language)
-        pdf.set_producer("Groundswell")
+        pdf.set_producer(f"Groundswell {settings.VERSION}")
         pdf.viewer_preferences = ViewerPreferences(display_doc_title=True)
         for (family, style), file in FONTS.items():
             pdf.add_font(family, style, FONT_FOLDER / file)

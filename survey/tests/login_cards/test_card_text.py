@@ -120,6 +120,12 @@ def test_cards_are_sorted_by_class(administration, lincoln):
     ]
 
 
+def test_a_file_names_the_program_that_made_it():
+    document = pypdfium2.PdfDocument(draw([card(1, "Class 7B", "en")])[0])
+    assert document.get_metadata_value("Producer") == f"Groundswell {settings.VERSION}"
+    document.close()
+
+
 def dark_columns(pdf: bytes) -> int:
     """Return the width of the Arabic lines of the first card, in dots."""
     document = pypdfium2.PdfDocument(pdf)

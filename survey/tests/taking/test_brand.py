@@ -152,6 +152,16 @@ def test_a_page_names_a_contact_only_where_there_is_one(ohio):
     assert "contact below" not in html and "please tell the school" in html
 
 
+def test_a_page_links_to_the_source_of_a_changed_installation(ohio, settings):
+    source = "https://code.example/ohio"
+    assert "source code" not in Client().get("/about/").text
+    settings.SOURCE_URL = source
+    html = Client().get("/about/").text
+    assert "Its source code:" in html and f'href="{source}"' in html
+    # Which version it is, the public need not know.
+    assert settings.VERSION not in html
+
+
 def test_the_start_page_leads_people_without_a_code_on():
     main = Client().get("/?language=es").content.decode().partition("<main")[2]
     main = main.partition("</main>")[0]

@@ -6,6 +6,7 @@ import re
 
 import pypdfium2
 import pytest
+from django.conf import settings
 from django.utils import timezone
 from PIL import Image
 from pypdfium2.raw import FPDF_PAGEOBJ_IMAGE as IMAGE
@@ -310,6 +311,9 @@ def test_the_file_is_the_same_report_and_recorded(client, staff, fall):
     name = "report-fall-2026-lincoln-es.pdf"
     assert name in response["Content-Disposition"]
     assert response.content.startswith(b"%PDF-1.7")
+    document = pypdfium2.PdfDocument(response.content)
+    assert document.get_metadata_value("Creator") == f"Groundswell {settings.VERSION}"
+    document.close()
     entry = AuditEntry.objects.get(action="download school report")
     assert entry.user_id == staff.dana.pk
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, urljoin, urlsplit, urlunsplit
 
 import httpcore
+from django.conf import settings
 from django.utils.translation import gettext as _
 
 from survey.people.rosters.feeds.download_types import DownloadFailed
@@ -166,7 +167,7 @@ class HttpClient:
         """
         first = url = parse_url(address)
         for _attempt in range(MOST_REDIRECTS + 1):
-            sent = {"User-Agent": "Groundswell", **(headers or {})}
+            sent = {"User-Agent": f"Groundswell/{settings.VERSION}", **(headers or {})}
             if authorize is not None and url.origin == first.origin:
                 sent |= authorize(method, url.text)
             with self._send(method, url, sent, body) as answer:

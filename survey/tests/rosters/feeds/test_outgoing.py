@@ -7,6 +7,7 @@ from itertools import islice
 
 import httpcore
 import pytest
+from django.conf import settings
 
 from survey.people.rosters.feeds import outgoing
 from survey.people.rosters.feeds.downloads import DownloadFailed
@@ -46,6 +47,7 @@ def test_a_file_is_fetched_over_https(sis):
     (request,) = sis.requests
     assert request.headers["host"] == f"sis.example.org:{sis.port}"
     assert request.headers["authorization"] == f"Bearer {SECRET}"
+    assert request.headers["user-agent"] == f"Groundswell/{settings.VERSION}"
 
 
 # Addresses
