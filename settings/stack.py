@@ -19,6 +19,7 @@ from settings.base import (
     FILES_FOLDER,
     PRIVATE_FILES,
     SECRET_KEY,
+    TIME_ZONE,
     env,
 )
 from settings.monitoring.logs import LOGGING as LOGGING
@@ -26,6 +27,7 @@ from settings.monitoring.logs import LOGGING as LOGGING
 for _name, _value in (
     ("GROUNDSWELL_SECRET_KEY", SECRET_KEY),
     ("GROUNDSWELL_ACCESS_CODE_KEYS", ACCESS_CODE_KEYS or ACCESS_CODE_DIGEST_KEYS),
+    ("GROUNDSWELL_TIME_ZONE", TIME_ZONE),
 ):
     if not _value:
         raise ImproperlyConfigured(f"Set {_name}: the stack has no default for it.")
