@@ -93,7 +93,9 @@ class Permissions:
         self.memberships: tuple[Membership, ...] = ()
         if user.is_authenticated and user.is_active:
             current = Membership.objects.current().filter(user=user)
-            self.memberships = tuple(current.select_related("district", "school__district"))
+            self.memberships = tuple(
+                current.select_related("district", "school__district")
+            )
 
     def places(self, *capabilities: Capability) -> Places:
         """Return the places where a single role has all of these capabilities."""

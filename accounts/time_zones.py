@@ -67,7 +67,10 @@ def zone_choices() -> list[tuple[str, list[tuple[str, str]]]]:
     from babel.core import get_global
 
     territories = get_global("zone_territories")
-    country = territories.get(settings.TIME_ZONE, "US")
+    country = territories.get(settings.TIME_ZONE)
+    # UTC lies nowhere.
+    if country in (None, "ZZ", "001"):
+        country = "US"
     language = get_language() or "en"
     here, elsewhere = [], []
     for key in sorted(territories.keys() & available_timezones()):

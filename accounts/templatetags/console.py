@@ -156,6 +156,13 @@ def time_zone() -> str:
 
 
 @register.filter
+def clock(moment: datetime) -> str:
+    """Return "3:00 PM CST", where the day is said beside it."""
+    local = localtime(moment)
+    return f"{date_format(local, 'TIME_FORMAT')} {local:%Z}"
+
+
+@register.filter
 def also_in(moment: datetime, district: District | None) -> str:
     """Return " (8:00 AM CST)" where the owner's clocks show another time.
 

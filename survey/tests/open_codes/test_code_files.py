@@ -114,6 +114,7 @@ def test_long_names_stay_on_the_page(is_poster, second):
         address="survey.of-a-very-long-name.example.org/open/",
         opens_at=datetime(2027, 9, 1, 8, tzinfo=timezone.get_current_timezone()),
         closes_at=datetime(2027, 9, 30, 8, tzinfo=timezone.get_current_timezone()),
+        zone=timezone.get_current_timezone(),
         limit=10_000,
         brand=Brand(
             name="Department of Elementary and Secondary Education of the State",
