@@ -50,10 +50,7 @@ def in_zone(zone: tzinfo) -> AbstractContextManager[None]:
 def zone_label(zone: tzinfo | None = None) -> str:
     """Return "Mountain Time (America/Denver)"; of the current zone by default."""
     key = str(zone or timezone.get_current_timezone())
-    return _("%(name)s (%(zone)s)") % {
-        "name": _name(key, get_language() or "en"),
-        "zone": key,
-    }
+    return f"{_name(key, get_language() or 'en')} ({key})"
 
 
 def differs(moment: datetime, zone: tzinfo) -> bool:
