@@ -94,7 +94,7 @@ def test_a_district_chooses_its_zone(staff):
     assert "The time zone was saved." in text
     assert "Mountain Time (America/Denver)" in text
     entry = AuditEntry.objects.get(action="change time zone")
-    assert (entry.by, entry.district_id) == (staff.dana, staff.riverside.pk)
+    assert (entry.by, entry.district_id) == (staff.dana.email, staff.riverside.pk)
     assert (entry.before, entry.after) == (
         {"time_zone": ""},
         {"time_zone": DENVER},

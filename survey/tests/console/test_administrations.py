@@ -125,7 +125,7 @@ def errors(response: Any) -> str:
 
 def test_the_state_opens_changes_closes_and_reopens(client, staff, published):
     log_in(client, staff.state)
-    assert "Chicago time (America/Chicago)" in client.get(NEW).content.decode()
+    assert "Central Time (America/Chicago)" in client.get(NEW).content.decode()
 
     reply = answer_steps(
         client, form_for(published, places=[f"school-{staff.lincoln.pk}"])
