@@ -43,12 +43,15 @@ def zone_of_user(user):
 @pytest.mark.django_db
 def test_staff_see_times_in_the_zone_of_their_district(denver):
     audit.record("rename district", by=denver.dana, district=denver.riverside)
-    AuditEntry.objects.update(at=EVENING)
-    for user, written in ((denver.dana, "5:30:00 PM"), (denver.state, "6:30:00 PM")):
+    at = AuditEntry.objects.latest("pk").at
+    for user, zone, name in (
+        (denver.dana, DENVER, "Mountain Time"),
+        (denver.state, "America/Chicago", "Central Time"),
+    ):
         page = page_of(user, "/console/audit/")
-        assert written in page, user
-        name = "Mountain Time" if user == denver.dana else "Central Time"
-        assert f"Times are in {name}" in page
+        assert f"{at.astimezone(ZoneInfo(zone)):%M:%S %p}" in page
+        assert f'datetime="{at.astimezone(ZoneInfo(zone)).isoformat()}"' in page, user
+        assert f"Times are in {name} ({zone})" in page
 
 
 @pytest.mark.django_db
