@@ -102,8 +102,8 @@ def test_a_district_chooses_its_zone(staff):
         {"time_zone": ""},
         {"time_zone": DENVER},
     )
-    again = client.post(f"{address}time-zone/", {"time_zone": DENVER}, follow=True)
-    assert "Nothing was changed." in again.content.decode()
+    repeated = client.post(f"{address}time-zone/", {"time_zone": DENVER}, follow=True)
+    assert "Nothing was changed." in repeated.content.decode()
     assert AuditEntry.objects.filter(action="change time zone").count() == 1
     client.post(f"{address}time-zone/", {"time_zone": ""})
     assert zone_of(District.objects.get(pk=staff.riverside.pk)) == zone_of(None)
@@ -122,9 +122,9 @@ def test_unknown_zones_are_refused(staff, typed):
 def test_only_administrators_of_the_district_change_its_zone(staff):
     riverside = f"/console/settings/districts/{staff.riverside.pk}/time-zone/"
     lakeside = f"/console/settings/districts/{staff.lakeside.pk}/time-zone/"
-    other = member("other@example.org", "district", district=staff.lakeside)
+    neighbor = member("other@example.org", "district", district=staff.lakeside)
     for user, address in (
-        (other, riverside),
+        (neighbor, riverside),
         (staff.dana, lakeside),
         (staff.chen, riverside),
         (staff.analyst, riverside),
