@@ -26,6 +26,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, resolve_url
 from django.urls import URLPattern, URLResolver
+from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
 
 from accounts.http import StaffRequest
@@ -104,7 +105,8 @@ def under(
 class AccessMiddleware:
     """Enforce the rule of each view before it runs. 1 statement for staff.
 
-    Sets `request.permissions`, which are read from the database on first use.
+    Sets `request.permissions`, which are read from the database on first use, and
+    shows times in the zone of the user's district.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -114,7 +116,9 @@ class AccessMiddleware:
         request.permissions = SimpleLazyObject(  # type: ignore[attr-defined]
             lambda: Permissions(request.user)  # type: ignore[arg-type]
         )
-        response = self.get_response(request)
+        # Ends a time zone that the rule of a view begins, also where it raises.
+        with timezone.override(None):
+            response = self.get_response(request)
         if getattr(request, "is_personal", False):
             # Keep names and figures out of the browser's cache, where the next
             # user of a shared computer could go back to them.
@@ -138,9 +142,10 @@ class AccessMiddleware:
             return redirect_to_login(
                 request.get_full_path(), resolve_url(settings.LOGIN_URL)
             )
+        permissions = cast(StaffRequest, request).permissions
+        timezone.activate(permissions.time_zone)
         if rule.audience is Audience.SIGNED_IN:
             return None
-        permissions = cast(StaffRequest, request).permissions
         if rule.audience is Audience.ENGINEER:
             allowed = request.user.is_active and request.user.is_staff
             needs_second_factor = True

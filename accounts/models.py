@@ -17,9 +17,11 @@ from django.utils.translation import gettext_lazy as _
 from accounts.tables import Reference, Table
 
 
-class District(Table, taking="SELECT (id, name)"):
+class District(Table, taking="SELECT (id, name, time_zone)"):
     code = models.CharField(max_length=64, unique=True)
     name = models.CharField(max_length=200)
+    # As "America/Denver"; empty: the state's. See `accounts.time_zones`.
+    time_zone = models.CharField(max_length=64, blank=True, default="", db_default="")
     # A closed district or school keeps its people, and is not offered any more.
     closed_at = models.DateTimeField(null=True, blank=True)
 

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import tzinfo
 from enum import Enum, auto
 
 from django.db.models import Q, QuerySet
 
 from accounts.models import District, Membership, School, User
+from accounts.time_zones import zone_named
 
 Role = Membership.Role
 
@@ -91,7 +93,9 @@ class Permissions:
         self.memberships: tuple[Membership, ...] = ()
         if user.is_authenticated and user.is_active:
             current = Membership.objects.current().filter(user=user)
-            self.memberships = tuple(current.select_related("district", "school"))
+            self.memberships = tuple(
+                current.select_related("district", "school__district")
+            )
 
     def places(self, *capabilities: Capability) -> Places:
         """Return the places where a single role has all of these capabilities."""
@@ -134,6 +138,12 @@ class Permissions:
     def needs_second_factor(self) -> bool:
         return any(self.has(capability) for capability in SECOND_FACTOR)
 
+    @property
+    def time_zone(self) -> tzinfo:
+        """Return the zone of the user's districts; the state's where they differ."""
+        names = {_time_zone_of(membership) for membership in self.memberships}
+        return zone_named(names.pop() if len(names) == 1 else "")
+
     def schools(self, *capabilities: Capability) -> QuerySet[School]:
         places = self.places(*capabilities)
         if places.state:
@@ -163,6 +173,12 @@ class Permissions:
         if district is not None:
             return places.has_district(district.pk)
         return places.state
+
+
+def _time_zone_of(membership: Membership) -> str:
+    school, district = membership.school, membership.district
+    district = school.district if school else district
+    return district.time_zone if district else ""
 
 
 def _inside(places: Places) -> Q:

@@ -160,6 +160,39 @@ def change_settings(
     return True
 
 
+@transaction.atomic
+def change_time_zone(
+    district: District,
+    *,
+    time_zone: str,
+    by: User,
+    request: HttpRequest | None = None,
+) -> bool:
+    """Set the zone of a district, or the state's with ""; return whether it differs.
+
+    It is in the row of the district, which each request of its staff reads anyway.
+    Raises PermissionDenied.
+    """
+    if not may_change(Permissions(by), district, MAY_CHANGE):
+        raise PermissionDenied
+    current = District.objects.select_for_update().get(pk=district.pk)
+    before = current.time_zone
+    if before == time_zone:
+        return False
+    current.time_zone = time_zone
+    current.save(update_fields=["time_zone"])
+    audit.record(
+        "change time zone",
+        by=by,
+        request=request,
+        subject=district,
+        district=district,
+        before={"time_zone": before},
+        after={"time_zone": time_zone},
+    )
+    return True
+
+
 def _row_of(place: Place, names: Sequence[str]) -> QuerySet[Any]:
     """Return the query of the one row that has these settings of a place."""
     if isinstance(place, School):

@@ -55,6 +55,7 @@ def main() -> int:
         **os.environ,
         "GROUNDSWELL_SECRET_KEY": secrets.token_urlsafe(64),
         "GROUNDSWELL_ACCESS_CODE_KEYS": f"1={key}",
+        "GROUNDSWELL_TIME_ZONE": "America/Chicago",
     }
     checks = static_checks()
     started = time.monotonic()

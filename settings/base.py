@@ -234,7 +234,9 @@ LANGUAGES = [
         if code in LANG_INFO
     ),
 ]
-TIME_ZONE = env.str("GROUNDSWELL_TIME_ZONE", default="America/Chicago")
+# The state's. The stack has no default: a window that is an hour off is found on the
+# day of the survey.
+TIME_ZONE = env.str("GROUNDSWELL_TIME_ZONE", default="")
 USE_I18N = True
 # How dates are written in English; other languages have Django's formats.
 FORMAT_MODULE_PATH = "settings.formats"

@@ -24,6 +24,7 @@ ACCESS_CODE_KEYS = _secrets.access_code_keys
 FEED_KEYS = base.FEED_KEYS or load_feed_keys(DATA_DIR / "feed_keys.json")
 
 EMBEDDED = True
+TIME_ZONE = base.TIME_ZONE or "America/Chicago"
 # `provisioning/demo` turns it off and prints a notice.
 SECOND_FACTOR_REQUIRED = env.bool("GROUNDSWELL_SECOND_FACTOR", default=True)
 

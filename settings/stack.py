@@ -20,6 +20,7 @@ from settings.base import (
     PRIVATE_FILES,
     SECRET_KEY,
     SENTRY_DSN,
+    TIME_ZONE,
     VERSION,
     env,
 )
@@ -28,6 +29,7 @@ from settings.monitoring.logs import logging_with
 for _name, _value in (
     ("GROUNDSWELL_SECRET_KEY", SECRET_KEY),
     ("GROUNDSWELL_ACCESS_CODE_KEYS", ACCESS_CODE_KEYS or ACCESS_CODE_DIGEST_KEYS),
+    ("GROUNDSWELL_TIME_ZONE", TIME_ZONE),
 ):
     if not _value:
         raise ImproperlyConfigured(f"Set {_name}: the stack has no default for it.")

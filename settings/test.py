@@ -18,6 +18,7 @@ ACCESS_CODE_KEYS = {1: "first-key-for-tests", 2: "second-key-for-tests"}
 FEED_KEYS = ["only-for-tests-" + "f" * 32]
 # The servers that tests start. Tests of what is refused empty the list.
 FEED_NETWORKS = ["127.0.0.0/8"]
+TIME_ZONE = "America/Chicago"
 ALLOWED_HOSTS = ["127.0.0.1", "localhost", "testserver"]
 PUBLIC_ADDRESS = "https://survey.example.org"
 EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"

@@ -325,6 +325,7 @@ add_words(
         "logo": gettext_lazy("logo"),
         "logo_id": gettext_lazy("logo"),
         "accent": gettext_lazy("accent color"),
+        "time_zone": gettext_lazy("time zone"),
         "district": gettext_lazy("district"),
         "school": gettext_lazy("school"),
         "role": gettext_lazy("role"),

@@ -23,13 +23,15 @@ from django.utils.timezone import localdate, localtime
 from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
+from accounts.time_zones import differs, zone_label, zone_of
+
 if TYPE_CHECKING:
     from django.forms import BoundField
 
     from accounts.console.listing import BaseListing
     from accounts.console.navigation import Section
     from accounts.http import StaffRequest
-    from accounts.models import User
+    from accounts.models import District, User
 
 register = template.Library()
 
@@ -160,9 +162,32 @@ def source_address() -> str:
 
 @register.simple_tag
 def time_zone() -> str:
-    """Return "Chicago time (America/Chicago)", for all times of the console."""
-    city = settings.TIME_ZONE.rpartition("/")[2].replace("_", " ")
-    return _("%(city)s time (%(zone)s)") % {"city": city, "zone": settings.TIME_ZONE}
+    """Return "Central Time (America/Chicago)": where the reader's clocks are."""
+    return zone_label()
+
+
+@register.filter
+def clock(moment: datetime) -> str:
+    """Return "3:00 PM CST", where the day is said beside it."""
+    local = localtime(moment)
+    return f"{date_format(local, 'TIME_FORMAT')} {local:%Z}"
+
+
+@register.filter
+def also_in(moment: datetime, district: District | None) -> str:
+    """Return " (8:00 AM CST)" where the owner's clocks show another time.
+
+    For windows: the state's people read when a district begins, and the reverse.
+    """
+    zone = zone_of(district)
+    if not differs(moment, zone):
+        return ""
+    local = moment.astimezone(zone)
+    style = "TIME_FORMAT"
+    if local.date() != localtime(moment).date():
+        style = "SHORT_DATETIME_FORMAT"
+    # Without an abbreviation, as in Brazil, it is the difference to UTC.
+    return f" ({date_format(local, style)} {local:%Z})"
 
 
 @register.filter

@@ -67,6 +67,8 @@ def private_servers(
         "server_user": user or "",
         "python": str(PYTHON),
         "postgresql_bin": str(postgresql.postgresql_programs()),
+        # No program of these servers shows a time.
+        "time_zone": "UTC",
         # No passwords: whoever may start the servers may use each role.
         "postgresql_passwords": {},
         "superusers": sorted({caller, user or caller}),

@@ -151,6 +151,16 @@ def parser() -> argparse.ArgumentParser:
         )
     for name in ("up", "rebuild", "restore"):
         commands[name].add_argument(
+            "--time-zone",
+            type=lambda text: ("time_zone", text),
+            action="append",
+            default=[],
+            dest="settings",
+            metavar="ZONE",
+            help="The state's time zone, such as America/Chicago, kept for the next"
+            " time; empty: this machine's.",
+        )
+        commands[name].add_argument(
             "--set",
             action="append",
             type=_setting,

@@ -34,6 +34,7 @@ from provisioning.installation.postgresql import postgresql_programs
 from provisioning.installation.stack_folder import addresses_of, is_readable_by_all
 from provisioning.installation.static_files import digest_of
 from provisioning.installation.supervisor import PATIENCE, Supervisor
+from provisioning.installation.time_zone import zone_of_machine
 
 SERVER_USER = "groundswell"
 # Everything else is a Unix socket. With --port they follow one another from
@@ -107,6 +108,7 @@ def variables_of(folder: Path, options: StackOptions) -> dict[str, object]:
         "server_user": SERVER_USER if is_root else "",
         "app_user": app_user if is_root else "",
         "superusers": [pwd.getpwuid(os.geteuid()).pw_name],
+        "time_zone": options.settings.get("time_zone") or zone_of_machine(),
         **(ports if options.port else PORTS),
         **options.settings,
     }
@@ -148,6 +150,7 @@ def up(folder: Path, *, port: int | None, settings: Sequence[tuple[str, str]]) -
         f"\nGroundswell is running: {address}\n"
         f"  monitoring at {monitoring} (/healthz /readyz /metrics)\n"
         f"  data, logs and configuration in {folder}\n"
+        f"  times are those of {variables['time_zone']}\n"
         f"  {len(supervisor.programs())} programs, up in"
         f" {time.monotonic() - began:.0f} s\n\n"
         "provisioning/stack status shows them; provisioning/stack down stops them.",

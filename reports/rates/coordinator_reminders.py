@@ -15,6 +15,7 @@ from accounts.http import StaffRequest
 from accounts.models import AuditEntry, District, Membership, QueuedEmail, School
 from accounts.permissions import Capability, Permissions
 from accounts.staff import members_for
+from accounts.time_zones import zone_of
 from reports.rates import visible_rates
 from survey.models import Administration
 
@@ -99,13 +100,16 @@ def send_reminder(
     """Queue one e-mail for each coordinator, and record it. 2 statements."""
     if not reminder.schools_by_email:
         return
-    closes_at = timezone.localtime(administration.closes_at)
+    closes_at = administration.closes_at
     queue_emails(
         KIND,
         {
             email: {
                 "title": administration.title,
-                "closes_on": closes_at.date().isoformat(),
+                # By the clocks of the coordinator.
+                "closes_on": closes_at.astimezone(zone_of(schools[0].district))
+                .date()
+                .isoformat(),
                 "schools": [school.name for school in schools],
                 "address": reverse("rates_school", args=[schools[0].pk])
                 + f"?administration={administration.pk}",

@@ -105,9 +105,9 @@ def let_changes_count(
         # It may have been open, and was moved to a later day.
         CountedGroup.objects.filter(administration=administration).delete()
         return CountingGroups(None)
-    midnight = timezone.localtime(now).replace(
-        hour=0, minute=0, second=0, microsecond=0
-    )
+    # The state's, also where somebody of a district in another zone asks.
+    local = timezone.localtime(now, timezone.get_default_timezone())
+    midnight = local.replace(hour=0, minute=0, second=0, microsecond=0)
     with transaction.atomic():
         if not _lock(administration):
             return CountingGroups(as_of, is_complete=False)

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from django.utils import timezone
 from django.utils.formats import date_format
-from django.utils.timezone import localtime
+from django.utils.timezone import get_default_timezone, localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -64,7 +64,8 @@ def groups_in_words(administration: Administration, waiting: int = 0) -> str:
     if administration.denominator == Denominator.COUNT:
         return ""
     words = _("Schools and grades as of %(as_of)s.") % {
-        "as_of": date_format(localtime(as_of), "DATE_FORMAT")
+        # The state's midnight, which is still the day before in other zones.
+        "as_of": date_format(localtime(as_of, get_default_timezone()), "DATE_FORMAT")
     }
     if not waiting:
         return words

@@ -340,15 +340,16 @@ def _count_sqlite(
 
 
 def _midnight(moment: datetime) -> datetime:
-    """Return the beginning of this moment's local day."""
-    local = timezone.localtime(moment)
+    """Return the beginning of this moment's day in the state."""
+    local = timezone.localtime(moment, timezone.get_default_timezone())
     return local.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def _hour_offset() -> int:
-    """Return by how many seconds local hours begin after those of UTC.
+    """Return by how many seconds the state's hours begin after those of UTC.
 
     0 nearly everywhere, 1800 in India.
     """
-    difference = timezone.localtime().utcoffset() or timedelta()
+    local = timezone.localtime(timezone=timezone.get_default_timezone())
+    difference = local.utcoffset() or timedelta()
     return -int(difference.total_seconds()) % HOUR

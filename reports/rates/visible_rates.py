@@ -238,9 +238,10 @@ def in_state(
     rows = rows.filter(STATES[state][1])
     if state == "quiet":
         # On a weekend, schools that had a start on Friday are not quiet.
-        latest = last_school_day(timezone.localdate(), calendar)
-        day = datetime.combine(latest, time.min)
-        midnight = timezone.make_aware(day)
+        # The state's days: see `last_start_to_show`.
+        zone = timezone.get_default_timezone()
+        latest = last_school_day(timezone.localdate(timezone=zone), calendar)
+        midnight = datetime.combine(latest, time.min, zone)
         rows = rows.filter(Q(shown_last=None) | Q(shown_last__lt=midnight))
     return rows
 

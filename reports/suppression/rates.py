@@ -28,7 +28,7 @@ The number of invited people is never hidden: the roster shows it. "No one" and
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, time
 from typing import TypeVar
 
 from django.utils import timezone
@@ -102,10 +102,15 @@ def today_to_show(finished_today: int | None, *, exact: bool) -> int | None:
 
 
 def last_start_to_show(last: datetime | None, *, exact: bool) -> datetime | None:
-    """Return the last start; its day only, unless the user sees everything."""
+    """Return the last start; its day only, unless the user sees everything.
+
+    The state's day, for readers in all zones: two days that two of them see would
+    tell the hour of a start near midnight.
+    """
     if last is None or exact:
         return last
-    return timezone.localtime(last).replace(hour=0, minute=0, second=0, microsecond=0)
+    day = timezone.localdate(last, timezone.get_default_timezone())
+    return timezone.make_aware(datetime.combine(day, time.min))
 
 
 def join_small_hours(

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.slow
 SECRETS = {
     "GROUNDSWELL_SECRET_KEY": "a-secret-of-the-stack-" * 3,
     "GROUNDSWELL_ACCESS_CODE_KEYS": "1=the-first-key-of-the-stack",
+    "GROUNDSWELL_TIME_ZONE": "America/Denver",
 }
 
 

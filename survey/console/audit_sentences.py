@@ -150,6 +150,7 @@ SURVEYS = {
         "{who} changed the smallest percentage of results"
     ),
     "change name and logo": gettext_noop("{who} changed the name, logo or color"),
+    "change time zone": gettext_noop("{who} changed the time zone of {subject}"),
     "change weekend": gettext_noop("{who} changed the weekend"),
     "change count": gettext_noop("{who} changed the number of people of {subject}"),
     "import counts": gettext_noop("{who} imported numbers of people for {subject}"),

@@ -80,6 +80,11 @@ urlpatterns = [
         name="settings_minimum_group",
     ),
     path(
+        "settings/<place:place>/time-zone/",
+        settings.settings_time_zone,
+        name="settings_time_zone",
+    ),
+    path(
         "settings/state/smallest-percentage/",
         settings.settings_coding_threshold,
         name="settings_coding_threshold",

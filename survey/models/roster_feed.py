@@ -59,7 +59,7 @@ class RosterFeed(Table, district=Reference.ADAPTED):
     administrations = models.ManyToManyField(
         "survey.Administration", related_name="feeds"
     )
-    # In the installation's time zone; both null: scanned only by hand.
+    # By the clocks of the district; both null: scanned only by hand.
     window_begins = models.TimeField(null=True, blank=True)
     window_ends = models.TimeField(null=True, blank=True)
     is_paused = models.BooleanField(default=False)

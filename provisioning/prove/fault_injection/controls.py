@@ -270,6 +270,7 @@ def servers_with_people(people: int) -> Iterator[RunningStack]:
             "GROUNDSWELL_REPLICA_HOST": "",
             "GROUNDSWELL_SECRET_KEY": "x" * 50,
             "GROUNDSWELL_ACCESS_CODE_KEYS": "1=only-for-the-checker",
+            "GROUNDSWELL_TIME_ZONE": "UTC",
         }
         django.setup()
         call_command("migrate", verbosity=0)

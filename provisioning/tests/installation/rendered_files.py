@@ -50,14 +50,17 @@ def render_fleet(folder: Path, *options: str, **variables: Any) -> None:
 
 def render_web(home: Path, **variables: Any) -> None:
     """Write the files of nginx and the application on this machine."""
+    defaults = {
+        "home": str(home),
+        "files_only": True,
+        "server_user": "",
+        "app_user": pwd.getpwuid(os.geteuid()).pw_name,
+        "time_zone": "America/Chicago",
+    }
     play(
         home.parent,
         THIS_MACHINE,
         "--tags=files",
         "--skip-tags=primary,replica,backup,cache,queue,pgbouncer,worker",
-        home=str(home),
-        files_only=True,
-        server_user="",
-        app_user=pwd.getpwuid(os.geteuid()).pw_name,
-        **variables,
+        **{**defaults, **variables},
     )

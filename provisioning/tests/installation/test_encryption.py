@@ -220,6 +220,7 @@ def tls_settings(address: str, ca: str) -> dict[str, object]:
         "GROUNDSWELL_SECRET_KEY": "x",
         "GROUNDSWELL_ACCESS_CODE_KEYS": "1=x",
         "GROUNDSWELL_HOSTS": "x.example.org",
+        "GROUNDSWELL_TIME_ZONE": "UTC",
         "GROUNDSWELL_BROKER": address,
         "GROUNDSWELL_CA": ca,
     }

@@ -128,7 +128,9 @@ def _rates_csv(
 ) -> HttpResponse:
     as_of = freshness_of(administration).as_of
     counted = f"{timezone.localtime(as_of):%Y-%m-%d %H:%M:%S}" if as_of else ""
-    lines: list[Sequence[Cell]] = [(*header, "as of")]
+    lines: list[Sequence[Cell]] = [
+        (*header, f"as of ({timezone.get_current_timezone_name()})")
+    ]
     lines += [(*row, counted) for row in rows]
     # By name, as titles have spaces and may be in any script.
     filename = f"response-rates-{administration.name}-{subject}.csv"

@@ -300,6 +300,7 @@ def test_each_pool_has_its_monitoring_pages(pool, pages, tmp_path):
             "GROUNDSWELL_SECRET_KEY": "a-secret-of-the-stack-" * 3,
             "GROUNDSWELL_DATA": str(tmp_path),
             "GROUNDSWELL_ACCESS_CODE_KEYS": "1=the-first-key-of-the-stack",
+            "GROUNDSWELL_TIME_ZONE": "America/Chicago",
         },
         capture_output=True,
         text=True,

@@ -306,6 +306,7 @@ def test_the_stack_logs_only_json():
             "DJANGO_SETTINGS_MODULE": "settings.stack",
             "GROUNDSWELL_SECRET_KEY": "a-secret-of-the-stack-" * 3,
             "GROUNDSWELL_ACCESS_CODE_KEYS": "1=the-first-key-of-the-stack",
+            "GROUNDSWELL_TIME_ZONE": "America/Chicago",
         },
         capture_output=True,
         text=True,

@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from accounts.http import StaffRequest
+from accounts.time_zones import zone_of
 from survey.fieldwork.administrations import count_progress
 from survey.fieldwork.login_cards.card_text import window_in_words
 from survey.models import Administration, CardSet
@@ -37,7 +38,10 @@ def printed_cards(administration: Administration) -> PrintedCards:
 
 def printed_window(administration: Administration) -> str:
     """Return the days that a card shows; the time of day is on none."""
-    return window_in_words("en", administration.opens_at, administration.closes_at)
+    zone = zone_of(administration.district)
+    return window_in_words(
+        "en", administration.opens_at, administration.closes_at, zone
+    )
 
 
 def warn_about_old_dates(

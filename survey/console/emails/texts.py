@@ -86,7 +86,7 @@ def emails_text(
         "secret": [f"{{{name}}}" for name in VARIABLES if name in SECRET],
     }
     if template is not None:
-        person = sample_person(language, request.user.email)
+        person = sample_person(language, request.user.email, administration)
         context["sample"] = write_sample(email_step, administration, person)
         context["job"] = latest_test_email(template, request.user)
     return render(request, "survey/console/emails_text.html", context)

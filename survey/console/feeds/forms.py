@@ -64,7 +64,8 @@ AUTHORIZATIONS = {
     "bearer": gettext_lazy("A bearer token that does not change"),
 }
 SCHEDULE_HELP = gettext_lazy(
-    "Times of day. Leave both empty to scan only when somebody starts it."
+    "Times of day by the district’s clocks. Leave both empty to scan only when"
+    " somebody starts it."
     " Nothing begins after the end."
 )
 

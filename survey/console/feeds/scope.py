@@ -14,6 +14,7 @@ from django.utils.translation import gettext_noop
 
 from accounts.http import StaffRequest
 from accounts.permissions import Capability
+from accounts.time_zones import zone_of
 from survey.models import FeedScan, FeedStage, RosterFeed
 
 MANAGE = Capability.MANAGE_FEEDS
@@ -104,8 +105,9 @@ def next_window(feed: RosterFeed, now: datetime) -> datetime | None:
     """Return when the feed is scanned next without anybody's doing."""
     if feed.window_begins is None or feed.is_paused:
         return None
-    local = timezone.localtime(now)
+    zone = zone_of(feed.district)
+    local = now.astimezone(zone)
     day: date = local.date()
     if local.time() >= feed.window_begins:
         day += timedelta(days=1)
-    return timezone.make_aware(datetime.combine(day, feed.window_begins))
+    return datetime.combine(day, feed.window_begins, zone)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from django.core.exceptions import ValidationError
 from django.core.files.uploadedfile import UploadedFile
@@ -14,6 +14,7 @@ from accounts import forms
 from accounts.accent_color import HEX, is_visible, nearest_visible
 from accounts.logo_upload import LARGEST_UPLOAD, TOO_LARGE
 from accounts.place_settings import DEFAULT_THRESHOLDS, LARGEST_CODING_THRESHOLD
+from accounts.time_zones import zone_choices, zone_label, zone_of
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -211,6 +212,16 @@ class NameForm(forms.Form):
         if file is not None and (file.size or 0) > LARGEST_UPLOAD:
             raise ValidationError(TOO_LARGE)
         return file
+
+
+class TimeZoneForm(forms.Form):
+    time_zone = forms.ChoiceField(label=gettext_lazy("Time zone"), required=False)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        state = _("Of the state: %(zone)s") % {"zone": zone_label(zone_of(None))}
+        field = cast(forms.ChoiceField, self.fields["time_zone"])
+        field.choices = [("", state), *zone_choices()]
 
 
 PERCENTS = tuple(f"{role}_percent" for role in DEFAULT_THRESHOLDS)

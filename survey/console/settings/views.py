@@ -27,6 +27,7 @@ from accounts.place_settings import (
     DEFAULT_THRESHOLDS,
     Place,
     change_settings,
+    change_time_zone,
     contact_of,
     levels_of,
     may_change,
@@ -34,6 +35,7 @@ from accounts.place_settings import (
     own_values,
     setting_of,
 )
+from accounts.time_zones import zone_label, zone_of
 from survey.console.settings.forms import (
     PERCENTS,
     CodingThresholdForm,
@@ -41,6 +43,7 @@ from survey.console.settings.forms import (
     MinimumGroupForm,
     NameForm,
     ThresholdsForm,
+    TimeZoneForm,
 )
 from survey.console.settings.scope import (
     STATE,
@@ -99,6 +102,9 @@ def settings_place(request: StaffRequest, place: str) -> HttpResponse:
         "logo": logo,
         "accent": setting_of(target, levels, "accent"),
         "logo_size": shown_size(str(logo_id)) if logo_id else (0, 0),
+        "time_zone": zone_label(zone_of(target))
+        if not isinstance(target, School)
+        else "",
         "may_change_place": target is not None
         and may_change_place(request.permissions, target),
         "may_change": may_change(request.permissions, target, C.MANAGE_SURVEYS),
@@ -226,6 +232,28 @@ def settings_name(request: StaffRequest, place: str) -> HttpResponse:
             form.add_error("logo", error)
     context = {**about_place(request, target), "form": form}
     return render(request, "survey/console/settings_name.html", context)
+
+
+@needs(C.MANAGE_SURVEYS)
+@require_http_methods(["GET", "HEAD", "POST"])
+def settings_time_zone(request: StaffRequest, place: str) -> HttpResponse:
+    """Choose the time zone of a district."""
+    target = place_or_404(request, place, C.MANAGE_SURVEYS)
+    if not isinstance(target, District):
+        raise Http404
+    form = TimeZoneForm(request.POST or None, initial={"time_zone": target.time_zone})
+    if request.method == "POST" and form.is_valid():
+        changed = change_time_zone(
+            target,
+            time_zone=form.cleaned_data["time_zone"],
+            by=request.user,
+            request=request,
+        )
+        done = _("The time zone was saved.") if changed else _("Nothing was changed.")
+        messages.success(request, done)
+        return redirect(settings_address(target))
+    context = {**about_place(request, target), "form": form}
+    return render(request, "survey/console/settings_time_zone.html", context)
 
 
 @transaction.atomic

@@ -8,6 +8,7 @@ from django.utils import timezone
 from django.utils.text import slugify
 
 from accounts.models import District
+from accounts.time_zones import zone_of
 from survey.fieldwork.administrations.queries import MAX_NAME_LENGTH
 from survey.fieldwork.school_calendar import SchoolCalendars
 from survey.models import Administration
@@ -34,9 +35,10 @@ def suggest_name(*, role: str, wave: str = "", district: District | None = None)
 def suggest_window(owner: District | None) -> tuple[datetime, datetime]:
     """Return the morning of the next school day, and an afternoon three weeks later.
 
-    1 statement, for the holidays.
+    Both by the clocks of the owner. 1 statement, for the holidays.
     """
-    today = timezone.localdate()
+    zone = zone_of(owner)
+    today = timezone.localdate(timezone=zone)
     last = today + timedelta(days=MOST_DAYS_AHEAD)
     calendar = SchoolCalendars(today, last).of(owner.pk if owner else None)
     days = [today + timedelta(days=n) for n in range(1, MOST_DAYS_AHEAD)]
@@ -44,6 +46,6 @@ def suggest_window(owner: District | None) -> tuple[datetime, datetime]:
     first = school_days[0]
     ends = [day for day in school_days if day >= first + WINDOW] or [first + WINDOW]
     return (
-        timezone.make_aware(datetime.combine(first, OPENS_AT)),
-        timezone.make_aware(datetime.combine(ends[0], CLOSES_AT)),
+        datetime.combine(first, OPENS_AT, zone),
+        datetime.combine(ends[0], CLOSES_AT, zone),
     )

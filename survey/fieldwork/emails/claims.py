@@ -56,6 +56,8 @@ class Recipient(NamedTuple):
     address: str
     name: str
     school: str
+    # Of the school's district; empty: the state's.
+    time_zone: str = ""
     shared_address: SharedAddress | None = None
 
 
@@ -101,10 +103,11 @@ ORDER BY id LIMIT %(batch)s
 _CANDIDATES = f"""
 WITH page AS MATERIALIZED ({_PAGE})
 SELECT page.id, r.id, r.issue, r.code_key_version, r.language, i.email, i.given_name,
-       c.name
+       c.name, e.time_zone
 FROM page
 LEFT JOIN (survey_respondent r {_TABLES}
-    JOIN accounts_school c ON c.id = r.school_id)
+    JOIN accounts_school c ON c.id = r.school_id
+    JOIN accounts_district e ON e.id = c.district_id)
 ON r.id = page.id {_CONDITIONS}
     AND NOT EXISTS (
         SELECT 1 FROM survey_emaildelivery d

@@ -10,11 +10,12 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.mail import EmailMessage
-from django.utils import timezone, translation
+from django.utils import translation
 from django.utils.crypto import salted_hmac
 from django.utils.formats import date_format
 
 from accounts.place_settings import Brands
+from accounts.time_zones import zone_named
 from survey.fieldwork.emails.claims import Recipient
 from survey.fieldwork.emails.default_texts import EMAIL_WORDS, Text
 from survey.fieldwork.emails.shared_addresses import SharedAddress
@@ -93,8 +94,8 @@ def write_text(texts: Texts, person: Recipient, code: str) -> tuple[str, Text]:
         "name": person.name if texts.has_names else "",
         "survey": texts.titles.get(language) or texts.default_title,
         "school": person.school,
-        "opens": _day(texts.opens_at, language),
-        "closes": _day(last, language),
+        "opens": _day(texts.opens_at, language, person.time_zone),
+        "closes": _day(last, language, person.time_zone),
         # In the fragment, which browsers send to no server.
         "link": f"{settings.PUBLIC_ADDRESS}/#{code}",
         "code": code,
@@ -156,8 +157,10 @@ def with_footer(body: str, footer: str, link: str, signature: str) -> str:
     return f"{body.rstrip()}\n\n-- \n{lines}{footer}\n{link}\n"
 
 
-# The same two days for everybody: formatting them took half of the time of a text.
+# The same two days for everybody of a zone: formatting them took half of the time of
+# a text.
 @lru_cache(maxsize=256)
-def _day(moment: datetime, language: str) -> str:
+def _day(moment: datetime, language: str, time_zone: str) -> str:
+    local = moment.astimezone(zone_named(time_zone))
     with translation.override(language):
-        return date_format(timezone.localtime(moment), "DATE_FORMAT")
+        return date_format(local, "DATE_FORMAT")

@@ -43,8 +43,13 @@ class Sample(NamedTuple):
     body: str
 
 
-def sample_person(language: str, address: str) -> Recipient:
-    return Recipient(0, 1, 0, language, address, "Maya", "Lincoln School")
+def sample_person(
+    language: str, address: str, administration: Administration
+) -> Recipient:
+    """Return a made-up person of the district, or of the state, that asks."""
+    district = administration.district
+    zone = district.time_zone if district else ""
+    return Recipient(0, 1, 0, language, address, "Maya", "Lincoln School", zone)
 
 
 def person_of(respondent: Respondent) -> Recipient:
@@ -59,6 +64,7 @@ def person_of(respondent: Respondent) -> Recipient:
         identity.email,
         identity.given_name,
         respondent.school.name,
+        respondent.school.district.time_zone,
         shared.get(respondent.pk),
     )
 
@@ -89,13 +95,14 @@ def latest_test_email(template: EmailTemplate, by: User) -> Job | None:
 @job("emails.test", stoppable=False)
 def send_test_email(job: Job, progress: Progress) -> None:
     templates = EmailTemplate.objects.select_related(
-        "step__schedule__administration__published__survey"
+        "step__schedule__administration__published__survey",
+        "step__schedule__administration__district",
     )
     template = templates.filter(pk=job.subject_id or 0).first()
     if template is None or job.by is None:
         raise JobRefused(_("This text was deleted in the meantime."))
     administration = template.step.schedule.administration
-    person = sample_person(template.language, job.by.email)
+    person = sample_person(template.language, job.by.email, administration)
     sample = write_sample(template.step, administration, person)
     mailer = Mailer()
     problem = mailer.open()

@@ -157,7 +157,7 @@ def order_cards(
     return order(card_set)
 
 
-@makes(CardSet, "administration__published", "school", "district", "by")
+@makes(CardSet, "administration__published", "school__district", "district", "by")
 def make_cards(card_set: CardSet, folder: Path, progress: Progress) -> None:
     """Reissue codes if that was ordered, then write the file or send the e-mails.
 

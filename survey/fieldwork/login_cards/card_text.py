@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 
-from django.utils import timezone, translation
+from django.utils import translation
 from django.utils.formats import date_format
 
 from survey.instrument.definitions.schema import load_definition
@@ -99,10 +99,13 @@ def for_whom(
     return [group]
 
 
-def window_in_words(language: str, opens_at: datetime, closes_at: datetime) -> str:
-    first = timezone.localtime(opens_at).date()
+def window_in_words(
+    language: str, opens_at: datetime, closes_at: datetime, zone: tzinfo
+) -> str:
+    """Return the days of a window by the clocks of the readers' district."""
+    first = opens_at.astimezone(zone).date()
     # An administration that closes at midnight is last open the day before.
-    last = timezone.localtime(closes_at - timedelta(seconds=1)).date()
+    last = (closes_at - timedelta(seconds=1)).astimezone(zone).date()
     words = CARD_WORDS[language]
     with translation.override(language):
         if first == last:

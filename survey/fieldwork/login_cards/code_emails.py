@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 
 from accounts.email_outbox import Facts, writes
 from accounts.models import QueuedEmail
+from accounts.time_zones import zone_of
 from survey.fieldwork.emails.suppression import suppressed_among
 from survey.fieldwork.login_cards.card_text import (
     CARD_WORDS,
@@ -97,7 +98,7 @@ def write_code(email: QueuedEmail) -> Facts | None:
     The code is derived on sending, so that none is ever stored.
     """
     people = Respondent.objects.select_related(
-        "administration__published__survey", "identity", "school"
+        "administration__published__survey", "identity", "school__district"
     )
     respondent = people.filter(pk=email.facts["respondent"], withdrawn_at=None).first()
     if respondent is None:
@@ -113,6 +114,9 @@ def write_code(email: QueuedEmail) -> Facts | None:
         "words": words,
         "code": access_codes.format_code(access_codes.code_of(respondent)),
         "window": window_in_words(
-            language, administration.opens_at, administration.closes_at
+            language,
+            administration.opens_at,
+            administration.closes_at,
+            zone_of(respondent.school.district),
         ),
     }

@@ -10,6 +10,7 @@ from django.conf import settings
 from django.db.models import QuerySet
 
 from accounts.place_settings import Brands
+from accounts.time_zones import zone_of
 from survey.fieldwork.login_cards.card_text import (
     CARD_WORDS,
     card_language,
@@ -32,12 +33,13 @@ def sheet_of(card_set: CardSet, brands: Brands | None = None) -> CardSheet:
     opens_at, closes_at = administration.opens_at, administration.closes_at
     languages = card_languages(administration)
     first = languages[0]
+    zone = zone_of(school.district if school else card_set.district)
     return CardSheet(
         title=f"Login cards: {card_set.scope}",
         address=settings.PUBLIC_ADDRESS,
         first_language=first,
         windows={
-            language: window_in_words(language, opens_at, closes_at)
+            language: window_in_words(language, opens_at, closes_at, zone)
             for language in languages
         },
         note=CARD_WORDS[first].drawn if card_set.anonymous else "",

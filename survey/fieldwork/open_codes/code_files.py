@@ -9,7 +9,6 @@ from pathlib import Path
 from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
-from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -17,6 +16,7 @@ from accounts.csv_injection import escape_formula
 from accounts.models import District, School, User
 from accounts.permissions import Capability, Permissions
 from accounts.place_settings import Brands
+from accounts.time_zones import zone_of
 from survey.fieldwork.login_cards.card_text import card_language, card_languages
 from survey.fieldwork.open_codes.codes import code_of, link_of
 from survey.models import Administration, OpenCode, OpenCodeFile
@@ -140,6 +140,7 @@ def write_pdf(
                 address=f"{address}/open/",
                 opens_at=opens_at,
                 closes_at=closes_at,
+                zone=zone_of(code.school.district),
                 limit=code.limit,
                 brand=brands.of(code.school.district_id),
             )
@@ -164,7 +165,8 @@ def write_csv(
         writer = csv.writer(text)
         writer.writerow(HEADER)
         for code in codes.iterator(chunk_size=1000):
-            window = [f"{timezone.localtime(at):%Y-%m-%d %H:%M}" for at in code.window]
+            zone = zone_of(code.school.district)
+            window = [f"{at.astimezone(zone):%Y-%m-%d %H:%M}" for at in code.window]
             cells = (code.school.name, code.label, code.language)
             letters = format_code(code_of(code))
             writer.writerow(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, tzinfo
 
 from accounts.place_settings import Brand
 from survey.fieldwork.login_cards.card_text import window_in_words
@@ -42,6 +42,8 @@ class CodePage:
     address: str
     opens_at: datetime
     closes_at: datetime
+    # Where the school's clocks are.
+    zone: tzinfo
     limit: int | None
     brand: Brand = Brand()
 
@@ -59,7 +61,7 @@ class CodePage:
     def dates(self, language: str) -> list[str]:
         """Return when people can begin, and what else they have to know."""
         paper = PAPER_WORDS[language]
-        notes = [window_in_words(language, self.opens_at, self.closes_at)]
+        notes = [window_in_words(language, self.opens_at, self.closes_at, self.zone)]
         if self.limit:
             notes.append(paper.limited.format(n=self.limit))
         if self.role == Role.PARENT:

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import tzinfo
 from urllib.parse import urlencode
 
+from django.db.models import F
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.loader import render_to_string
-from django.utils import timezone, translation
+from django.utils import translation
 from django.utils.cache import patch_vary_headers
 from django.utils.formats import date_format
 from django.views.decorators.http import require_safe
 
 from accounts.models import District, SchoolListing, SchoolWord
 from accounts.school_directory import find_schools, nearest_schools
+from accounts.time_zones import zone_named
 from survey.database.routers import uses_forced_read_router
 from survey.models import PublishedSurvey
 from survey.people.schools.lists import district_at, has_addresses, schools_of
@@ -143,23 +146,26 @@ def school_page(request: HttpRequest, pk: int) -> HttpResponse:
     if request.META.get("QUERY_STRING", "") != search.query:
         query = f"?{search.query}" if search.query else ""
         return HttpResponseRedirect(f"{request.path}{query}")
-    listings = SchoolListing.objects.filter(closed=False)
+    listings = SchoolListing.objects.filter(closed=False).annotate(
+        time_zone=F("district__time_zone")
+    )
     listing = listings.filter(pk=min(pk, LARGEST_KEY)).first()
     context: dict[str, object] = {"search": search, "listing": listing}
     if listing:
         context["place"] = place_of_district(listing.district_id)
         language = _language(request, search.language)
+        zone = zone_named(listing.time_zone)
         context["surveys"] = [
-            _shown(survey, language) for survey in open_surveys(listing, language)
+            _shown(survey, language, zone) for survey in open_surveys(listing, language)
         ]
     return public_page(
         request, "school", search.language, context, 200 if listing else 404
     )
 
 
-def _shown(survey: OpenSurvey, language: str) -> dict[str, object]:
+def _shown(survey: OpenSurvey, language: str, zone: tzinfo) -> dict[str, object]:
     with translation.override(language):
-        closes = date_format(timezone.localtime(survey.closes_at), "DATE_FORMAT")
+        closes = date_format(survey.closes_at.astimezone(zone), "DATE_FORMAT")
     return {
         "title": survey.published.title_in(language),
         "role": survey.role,

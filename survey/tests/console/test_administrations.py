@@ -21,6 +21,7 @@ from accounts.models import (
 )
 from accounts.tests.conftest import member
 from accounts.tests.logging_in import log_in
+from accounts.time_zones import zone_of
 from survey.fieldwork.administrations import open_administration
 from survey.fieldwork.login_cards.card_text import window_in_words
 from survey.models import Administration, CardSet, PublishedSurvey, Role, Wave
@@ -124,7 +125,7 @@ def errors(response: Any) -> str:
 
 def test_the_state_opens_changes_closes_and_reopens(client, staff, published):
     log_in(client, staff.state)
-    assert "Chicago time (America/Chicago)" in client.get(NEW).content.decode()
+    assert "Central Time (America/Chicago)" in client.get(NEW).content.decode()
 
     reply = answer_steps(
         client, form_for(published, places=[f"school-{staff.lincoln.pk}"])
@@ -633,7 +634,9 @@ def test_printed_cards_are_mentioned_where_the_dates_are_changed(client, staff, 
         assert ("Print cards again" in page) == warned
         held = current_values(client, spring.pk)
     assert "1 person has not finished" in page
-    assert window_in_words("en", spring.opens_at, spring.closes_at) in page
+    assert (
+        window_in_words("en", spring.opens_at, spring.closes_at, zone_of(None)) in page
+    )
     Administration.objects.update(closes_at=timezone.now() - timedelta(minutes=1))
     spring.refresh_from_db()
     reopen = reverse("administration_reopen", args=[spring.pk])

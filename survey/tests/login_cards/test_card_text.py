@@ -26,7 +26,9 @@ OPENS = datetime(2027, 3, 1, 8, tzinfo=HERE)
 
 def test_dates_are_in_the_language_of_the_card():
     closes = datetime(2027, 3, 26, 16, tzinfo=HERE)
-    assert [window_in_words(code, OPENS, closes) for code in ("en", "es", "ar")] == [
+    assert [
+        window_in_words(code, OPENS, closes, HERE) for code in ("en", "es", "ar")
+    ] == [
         "Open from March 1, 2027 to March 26, 2027.",
         "Abierto del 1 de marzo de 2027 al 26 de marzo de 2027.",
         "متاح من 1 مارس، 2027 إلى 26 مارس، 2027.",
@@ -35,12 +37,12 @@ def test_dates_are_in_the_language_of_the_card():
 
 def test_closing_at_midnight_shows_the_day_before():
     midnight = datetime(2027, 3, 27, tzinfo=HERE).astimezone(UTC)
-    assert "to March 26, 2027" in window_in_words("en", OPENS, midnight)
+    assert "to March 26, 2027" in window_in_words("en", OPENS, midnight, HERE)
 
 
 def test_a_single_day_is_named_once():
     closes = datetime(2027, 3, 1, 16, tzinfo=HERE)
-    assert window_in_words("en", OPENS, closes) == "Open on March 1, 2027 only."
+    assert window_in_words("en", OPENS, closes, HERE) == "Open on March 1, 2027 only."
 
 
 @pytest.mark.parametrize(
@@ -56,7 +58,9 @@ def draw(cards, address="https://survey.example.org"):
         title="Login cards: Lincoln",
         address=address,
         first_language="en",
-        windows={code: window_in_words(code, OPENS, OPENS) for code in CARD_WORDS},
+        windows={
+            code: window_in_words(code, OPENS, OPENS, HERE) for code in CARD_WORDS
+        },
     )
     counted = []
     return bytes(draw_cards(cards, sheet, counted.append)), counted

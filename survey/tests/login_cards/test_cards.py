@@ -12,7 +12,7 @@ import stat
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.conf import settings
@@ -20,12 +20,19 @@ from django.db import IntegrityError, connections, transaction
 from django.utils import timezone
 from django.utils.text import slugify
 
-from accounts.models import AuditEntry, PlaceSettings
+from accounts.models import AuditEntry, District, PlaceSettings
 from accounts.tests.logging_in import log_in
 from settings.tests.patience import patience
 from survey.fieldwork.login_cards import card_sets, refusals
 from survey.fieldwork.login_cards.card_text import CARD_WORDS
-from survey.models import CardSet, Identity, Job, PublishedSurvey, Respondent
+from survey.models import (
+    Administration,
+    CardSet,
+    Identity,
+    Job,
+    PublishedSurvey,
+    Respondent,
+)
 from survey.people import access_codes, new_codes
 from survey.people.access_codes import code_of, format_code
 from survey.taking.login import LoginRefused, log_in_respondent
@@ -150,6 +157,19 @@ def test_cards_have_a_page_per_class_and_valid_codes(
     everything = "".join(page.text for page in pages)
     for hidden in ("40313", "layla@", "Hassan", "2010"):
         assert hidden not in everything
+
+
+def test_cards_give_the_days_of_the_districts_clocks(
+    client, staff, administration, order, maya, noor
+):
+    District.objects.filter(pk=staff.riverside.pk).update(time_zone="America/Denver")
+    # Half past midnight in Chicago; in Denver it is the day before.
+    closes_at = datetime(2037, 3, 3, 6, 30, tzinfo=UTC)
+    Administration.objects.update(closes_at=closes_at)
+    log_in(client, staff.state)
+    for school, day in ((staff.lincoln, "2"), (staff.roosevelt, "3")):
+        [page] = read_pages(download(client, order(school, language="en")))
+        assert f"to March {day}, 2037." in page.text, school
 
 
 def test_large_classes_fill_several_pages(client, staff, administration, order):

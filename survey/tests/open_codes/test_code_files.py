@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import io
 from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.utils import timezone
 
-from accounts.models import AuditEntry
+from accounts.models import AuditEntry, District
 from accounts.place_settings import Brand
 from accounts.tests.logging_in import log_in
 from survey.fieldwork.open_codes import code_files
@@ -114,6 +115,7 @@ def test_long_names_stay_on_the_page(is_poster, second):
         address="survey.of-a-very-long-name.example.org/open/",
         opens_at=datetime(2027, 9, 1, 8, tzinfo=timezone.get_current_timezone()),
         closes_at=datetime(2027, 9, 30, 8, tzinfo=timezone.get_current_timezone()),
+        zone=timezone.get_current_timezone(),
         limit=10_000,
         brand=Brand(
             name="Department of Elementary and Secondary Education of the State",
@@ -169,6 +171,20 @@ def test_the_list_for_newsletters_runs_no_formula(client, staff, parents, make):
         "closes": f"{closes:%Y-%m-%d %H:%M}",
     }
     assert not download(client, make(format="csv")).startswith(b"\xef\xbb\xbf")
+
+
+def test_a_list_has_the_times_of_each_districts_clocks(client, staff, parents, make):
+    District.objects.filter(pk=staff.riverside.pk).update(time_zone="America/Denver")
+    for school in (staff.lincoln, staff.roosevelt):
+        open_code(parents, school)
+    log_in(client, staff.state)
+    content = download(client, make(format="csv", place="state")).decode()
+    opens = {
+        row["school"]: row["opens"] for row in csv.DictReader(io.StringIO(content))
+    }
+    for school, zone in (("Lincoln", "America/Denver"), ("Roosevelt", None)):
+        local = timezone.localtime(parents.opens_at, zone and ZoneInfo(zone))
+        assert opens[school] == f"{local:%Y-%m-%d %H:%M}"
 
 
 def test_a_replaced_or_revoked_code_makes_its_files_outdated(

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.core import mail
 from django.utils import timezone
 
 from accounts import email_outbox
-from accounts.models import AuditEntry, Membership, QueuedEmail, User
+from accounts.models import AuditEntry, District, Membership, QueuedEmail, User
 from accounts.tests.logging_in import log_in
 from reports.rates import coordinator_reminders
 from reports.rates.rollup import roll_up
 from reports.tests.conftest import invite
+from survey.models import Administration
 
 pytestmark = pytest.mark.django_db
 
@@ -113,3 +114,18 @@ def test_closed_rounds_and_other_districts_are_not_found(client, staff, below):
     below.save()
     assert remind(client, below).status_code == 404
     assert QueuedEmail.objects.count() == 0
+
+
+def test_an_email_gives_the_closing_day_of_the_coordinators_clocks(
+    client, staff, below
+):
+    District.objects.filter(pk=staff.riverside.pk).update(time_zone="America/Denver")
+    # Half past midnight in Chicago; in Denver it is the day before.
+    closes_at = datetime(2037, 3, 3, 6, 30, tzinfo=UTC)
+    Administration.objects.update(closes_at=closes_at)
+    log_in(client, staff.state)
+    remind(client, below)
+    email_outbox.send_waiting()
+    texts = {message.to[0]: message.body for message in mail.outbox}
+    assert "closes on March 2, 2037." in texts[staff.chen.email]
+    assert "closes on March 3, 2037." in texts[staff.sam.email]

@@ -40,6 +40,7 @@ def start_due() -> None:
     feeds = RosterFeed.objects.current().filter(
         is_paused=False, window_begins__isnull=False
     )
+    feeds = feeds.select_related("district")
     # One query, however many feeds there are: it is asked twice a minute all night.
     recent = FeedScan.objects.filter(night__gte=now.date() - timedelta(days=2))
     scanned = set(recent.values_list("feed_id", "night"))

@@ -1,13 +1,12 @@
-"""Compute the scan windows of feeds, in the installation's time zone."""
+"""Compute the scan windows of feeds, by the clocks of their districts."""
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
-from django.utils import timezone
-
+from accounts.time_zones import zone_of
 from survey.models import RosterFeed
 
 # The part of a window in which scans begin; the rest is for those that wait.
@@ -30,21 +29,22 @@ class Window:
 
 
 def window_at(feed: RosterFeed, now: datetime) -> Window | None:
-    """Return the feed's window that is open now."""
+    """Return the feed's window that is open now; `district` should be selected."""
     if feed.window_begins is None or feed.window_ends is None:
         return None
-    today = timezone.localtime(now, timezone.get_default_timezone()).date()
+    zone = zone_of(feed.district)
+    today = now.astimezone(zone).date()
     # A window may begin before midnight.
     for night in (today, today - timedelta(days=1)):
-        window = _window(night, feed.window_begins, feed.window_ends)
+        window = _window(night, feed.window_begins, feed.window_ends, zone)
         if window.begins <= now < window.ends:
             return window
     return None
 
 
-def _window(night: date, begins: time, ends: time) -> Window:
+def _window(night: date, begins: time, ends: time, zone: tzinfo) -> Window:
     last = night if ends > begins else night + timedelta(days=1)
-    first, end = _instant(night, begins), _instant(last, ends)
+    first, end = _instant(night, begins, zone), _instant(last, ends, zone)
     if end <= first:
         # The hour of the window is skipped in spring: it lasts as long, an hour
         # later by the clock.
@@ -52,6 +52,5 @@ def _window(night: date, begins: time, ends: time) -> Window:
     return Window(night, first, end)
 
 
-def _instant(day: date, at: time) -> datetime:
-    local = datetime.combine(day, at, timezone.get_default_timezone())
-    return local.astimezone(UTC)
+def _instant(day: date, at: time, zone: tzinfo) -> datetime:
+    return datetime.combine(day, at, zone).astimezone(UTC)

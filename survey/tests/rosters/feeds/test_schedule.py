@@ -9,6 +9,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
+from accounts.models import District
 from survey.models import FeedScan, Job, RosterFeed
 from survey.people.rosters.feeds import schedule
 from survey.people.rosters.feeds.download_stage import source_of
@@ -27,7 +28,12 @@ CHICAGO = ZoneInfo("America/Chicago")
 
 
 def feed_of(begins, ends, pk=1):
-    return RosterFeed(pk=pk, window_begins=time(*begins), window_ends=time(*ends))
+    return RosterFeed(
+        pk=pk,
+        district=District(),
+        window_begins=time(*begins),
+        window_ends=time(*ends),
+    )
 
 
 def at(*moment):
@@ -50,9 +56,21 @@ def at(*moment):
         (at(2027, 3, 14, 4), None),
     ],
 )
-def test_a_window_is_open_in_the_time_of_the_installation(moment, night):
+def test_a_window_is_open_in_the_time_of_the_state(moment, night):
     window = window_at(feed_of((1, 0), (4, 0)), moment.astimezone(UTC))
     assert (window and window.night) == night
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Honolulu", "Asia/Kolkata", "Europe/Berlin"])
+def test_a_window_is_open_by_the_clocks_of_the_district(zone):
+    feed = feed_of((1, 0), (4, 0))
+    feed.district.time_zone = zone
+    # Clocks go forward in Berlin.
+    for day in (date(2026, 11, 22), date(2027, 3, 28)):
+        for hour, is_open in ((0, False), (1, True), (3, True), (4, False)):
+            moment = datetime.combine(day, time(hour, 30), ZoneInfo(zone))
+            window = window_at(feed, moment.astimezone(UTC))
+            assert (window is not None and window.night == day) == is_open, moment
 
 
 def test_a_window_can_begin_before_midnight():
