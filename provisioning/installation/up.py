@@ -127,7 +127,7 @@ def up(folder: Path, *, port: int | None, settings: Sequence[tuple[str, str]]) -
     # With other code, or other packages, the workers are restarted.
     folders = ("accounts", "reports", "settings", "static", "survey", "templates")
     variables["version"] = digest_of(*folders)[:16]
-    variables["postgresql_bin"] = str(postgresql_programs())
+    variables["postgresql_bin"] = str(postgresql_programs(folder / "data" / "primary"))
     run_playbook(folder, variables)
     keep_options(folder, options)
     addresses = addresses_of(folder)
