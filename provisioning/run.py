@@ -78,6 +78,10 @@ COMMANDS = {
         "measure.benchmarks.rosters",
         "Times a roster of a whole state, and the one a year after it",
     ),
+    "test_in_root": (
+        "installation.debian_roots",
+        "Runs the tests in a root folder with another release of Debian",
+    ),
 }
 
 
