@@ -26,6 +26,10 @@ COMMANDS = {
         "prove.citus.run",
         "Runs the product on a Citus cluster, after a migration under load",
     ),
+    "drill_postgresql_upgrade": (
+        "installation.upgrades.drill",
+        "Upgrades a stack's database to another PostgreSQL and compares it",
+    ),
     "drill_restore": (
         "installation.backups.drill",
         "Restores a database from its backups and compares it",

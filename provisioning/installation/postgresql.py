@@ -60,7 +60,10 @@ def installed_versions() -> list[int]:
 
 def postgresql_programs(*folders: Path) -> Path:
     """Return the folder of PostgreSQL's programs, for these data folders."""
-    version = postgresql_version(*folders)
+    return programs_of(postgresql_version(*folders))
+
+
+def programs_of(version: int) -> Path:
     programs = INSTALLED / str(version) / "bin"
     if not (programs / "postgres").exists():
         raise Refusal(
