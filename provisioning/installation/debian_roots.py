@@ -108,7 +108,8 @@ def prepared_root(
         done = run_inside(root, ["provisioning/test", "--prepare-only"], alone=False)
         if done.returncode:
             raise Refusal(f"What is missing can't be installed in {root}")
-        for version in versions:
+        # Its own as well: the tests do with any.
+        for version in {SUITES[suite][1], *versions}:
             install_postgresql(root, version, mirror)
         yield root
 
@@ -237,10 +238,13 @@ def install_postgresql(root: Path, version: int, mirror: str | None) -> None:
     ]
     apt = root / "etc/apt"
     address = mirror or mirror_of(distribution)
-    (apt / f"sources.list.d/{suite}.list").write_text(f"deb {address} {suite} main\n")
-    # Of that release, only what this one has not.
-    preferences = f"Package: *\nPin: release n={suite}\nPin-Priority: 100\n"
-    (apt / f"preferences.d/{suite}").write_text(preferences)
+    if root.name != suite:
+        (apt / f"sources.list.d/{suite}.list").write_text(
+            f"deb {address} {suite} main\n"
+        )
+        # Of that release, only what this one has not.
+        preferences = f"Package: *\nPin: release n={suite}\nPin-Priority: 100\n"
+        (apt / f"preferences.d/{suite}").write_text(preferences)
     (root / "etc/postgresql-common/createcluster.d").mkdir(parents=True, exist_ok=True)
     (root / "etc/postgresql-common/createcluster.d/groundswell.conf").write_text(
         "create_main_cluster = false\n"

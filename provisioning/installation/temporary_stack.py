@@ -24,8 +24,10 @@ def temporary_stack(
     with nullcontext() if keep else _removed_afterwards(folder):
         with step("Starting a stack"):
             output_of(
-                [ROOT / "provisioning" / "stack", "up", f"--port={port}"]
-                + [f"--set={setting}" for setting in settings],
+                [
+                    *(ROOT / "provisioning" / "stack", "up", f"--port={port}"),
+                    *(f"--set={setting}" for setting in settings),
+                ],
                 failing="The stack does not start",
                 env={**os.environ, "GROUNDSWELL_STACK": str(path)},
             )
