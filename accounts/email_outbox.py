@@ -14,7 +14,7 @@ sending it and deleting its row.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from smtplib import SMTPException
 
@@ -67,18 +67,31 @@ def queue_email(kind: str, *, to: str, **facts: object) -> None:
     The work is the same for every address. `facts` must fit into JSON.
     """
     email = QueuedEmail.objects.create(kind=kind, to=to, facts=facts)
+    transaction.on_commit(lambda: _wake("accounts.tasks.send_staff_email", email.pk))
 
-    def wake_worker() -> None:
-        # Without a message broker, one background process polls the table.
-        if settings.JOBS_BY_MESSAGE:
-            try:
-                # By name, because the task's module imports this one.
-                task = signature("accounts.tasks.send_staff_email", app=current_app)
-                task.delay(email.pk)
-            except (OSError, OperationalError):
-                log.warning("e-mail %s is delayed: no message broker", email.pk)
 
-    transaction.on_commit(wake_worker)
+def queue_emails(kind: str, facts_by_address: Mapping[str, Facts]) -> None:
+    """Store an e-mail for each address, and wake a worker at the commit. 1 statement.
+
+    The values must fit into JSON.
+    """
+    QueuedEmail.objects.bulk_create(
+        [
+            QueuedEmail(kind=kind, to=to, facts=facts)
+            for to, facts in facts_by_address.items()
+        ]
+    )
+    transaction.on_commit(lambda: _wake("accounts.tasks.send_staff_emails"))
+
+
+def _wake(task: str, *arguments: object) -> None:
+    """Send a task, unless one background process polls the table."""
+    if settings.JOBS_BY_MESSAGE:
+        try:
+            # By name, because the task's module imports this one.
+            signature(task, app=current_app).delay(*arguments)
+        except (OSError, OperationalError):
+            log.warning("e-mails are delayed: no message broker")
 
 
 def link(route: str, **query: str) -> str:

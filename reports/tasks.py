@@ -10,7 +10,7 @@ from celery import shared_task
 from reports.exports import job, requests
 from reports.models import Export, ReportArchive
 from reports.publishing import publications as publishing_job
-from reports.rates import rollup
+from reports.rates import coordinator_reminders, rollup
 from reports.results import job as results_job
 from reports.school_report import archives
 from reports.scores import job as scores_job
@@ -18,6 +18,7 @@ from survey.work import requested_files
 
 __all__ = [
     "archives",
+    "coordinator_reminders",
     "delete_old_exports",
     "job",
     "publishing_job",

@@ -8,6 +8,7 @@ from reports.console.exports import views as exports
 from reports.console.home import console_home
 from reports.console.publishing import views as publishing
 from reports.console.rates import views as rates
+from reports.console.rates.reminding import rates_remind
 from reports.console.results import views as results
 from reports.console.results.comments import results_comments
 from reports.console.schools import school_list
@@ -26,6 +27,7 @@ rates_urls = [
     path("schools.csv", rates.rates_schools_csv, name="rates_schools_csv"),
     path(DISTRICT, rates.rates_schools, name="rates_district"),
     path(f"{DISTRICT}schools.csv", rates.rates_schools_csv, name="rates_district_csv"),
+    path("remind/<int:pk>/", rates_remind, name="rates_remind"),
     path(SCHOOL, rates.rates_school, name="rates_school"),
     path(f"{SCHOOL}school.csv", rates.rates_school_csv, name="rates_school_csv"),
 ]

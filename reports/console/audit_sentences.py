@@ -8,6 +8,9 @@ from accounts.console.audit_sentences import add_sentences, add_words
 
 SENTENCES = {
     "download response rates": gettext_noop("{who} downloaded response rates"),
+    "remind coordinators": gettext_noop(
+        "{who} reminded coordinators of schools below their threshold: {subject}"
+    ),
     "download scores": gettext_noop("{who} downloaded scores: {subject}"),
     "download school report": gettext_noop(
         "{who} downloaded a school's report: {subject}"

@@ -226,6 +226,8 @@ class Editor {
     }
     // What cannot be saved is only in its field, which is left now.
     for (const address of this.refused) {
+      const text = this.typed.get(address)?.text;
+      if (text) this.showUnsaved(address, text, this.errors.get(address), word("left"));
       this.typed.delete(address);
       this.errors.delete(address);
     }
@@ -418,7 +420,7 @@ class Editor {
       if (!isLatest) return;
       this.showRefusal(address, word("failed"));
     } else if (status === 409) {
-      this.showGone(address, sent.text, body.error);
+      this.showUnsaved(address, sent.text, body.error, word("gone"));
       this.apply(body);
     } else if (isLatest) {
       this.pending.drop(address, sent.text);
@@ -627,8 +629,8 @@ class Editor {
     this.errors.delete(address);
   }
 
-  // The row of a text is deleted: the text can be copied.
-  showGone(address, text, error) {
+  // There is no field any more for a text that is not stored: it can be copied.
+  showUnsaved(address, text, error, reason) {
     const area = element("textarea", { class: "field", rows: "3", readonly: "" });
     area.value = text;
     const close = () => {
@@ -636,7 +638,7 @@ class Editor {
       hideNotice();
       if (!this.typed.size) setStatus("saved");
     };
-    const label = element("label", {}, word("gone"), area);
+    const label = element("label", {}, reason, area);
     showNotice(element("p", {}, error), label, button(word("close"), close));
   }
 

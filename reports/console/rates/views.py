@@ -37,7 +37,7 @@ from reports.models import Curve
 from reports.rates import time_series, visible_rates, visible_totals
 from reports.rates.freshness import groups_in_words
 from reports.rates.progress_pace import calendars_for
-from reports.rates.rate_lines import RateTotal, SchoolRateLine
+from reports.rates.rate_lines import RateTotal, SchoolRateLine, is_open
 from survey.fieldwork.open_codes.figures import crowded_periods, watched_codes
 from survey.models import Administration
 
@@ -114,6 +114,10 @@ def rates_schools(request: StaffRequest, pk: int | None = None) -> HttpResponse:
         **_list_context(request, board, lines, (total, figures), level, place),
         "district": district,
         "sees_districts": places.state or len(places.districts) > 1,
+        "can_remind": is_open(chosen)
+        and request.GET.get("state") == "below"
+        and bool(lines)
+        and request.permissions.has(Capability.MANAGE_STAFF),
         "filter_form": board.filter_form(request, with_state=True),
     }
     if PLOT in request.GET:

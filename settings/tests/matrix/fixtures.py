@@ -253,6 +253,7 @@ ROUTE_PARAMETERS = (
     ),
     RouteParameter("school_report* pk", pk_of("administration"), shared=True),
     RouteParameter("school_report* school", pk_of("school")),
+    RouteParameter("rates_remind pk", pk_of("administration"), shared=True),
     RouteParameter("rates_school* pk", pk_of("school")),
     RouteParameter("rates_district* pk", pk_of("district")),
     RouteParameter("export_detail pk", pk_of("export"), shared=True),

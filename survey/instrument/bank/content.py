@@ -6,11 +6,13 @@ It is what a locked question has in every survey, by the meaning of the columns:
      "languages": [{"code": "en", "name": "English", "direction": "ltr"}],
      "texts": {"label": {"en": "I feel safe here."}, "hint": {}},
      "options": [{"value": "1", "label": {"en": "Disagree"}}],
+     "stem": {"en": "How much do you agree?"},
      "measure": {"name": "safety", "label": {"en": "Safety"}, "description": {},
                  "direction": "", "missing": "", "reversed": false,
                  "theme": {"name": "climate", "label": {}, "description": {}}}}
 
-`measure` and `theme` are empty where there is none; they are not locked.
+`measure` and `theme` are empty where there is none. `stem` is there for a statement of
+a grid. None of them is locked.
 """
 
 from __future__ import annotations
@@ -22,7 +24,12 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from survey.instrument.definitions.schema import ANSWERABLE, Texts
-from survey.instrument.drafts.commands import CommandRefused, languages_of
+from survey.instrument.drafts.commands import (
+    CommandRefused,
+    groups_around,
+    languages_of,
+)
+from survey.instrument.drafts.moves import is_grid
 from survey.instrument.drafts.workbook import DraftBook, Row, Sheet, cleaned
 from survey.instrument.xlsform.languages import Language
 from survey.instrument.xlsform.measures import ESSENTIAL, REVERSED
@@ -103,6 +110,9 @@ def content_of(book: DraftBook, row: Row) -> Content:
         ],
         "measure": _measure_of(book, name, languages),
     }
+    around = groups_around(survey, row.key)
+    if around and is_grid(survey, around[-1]):
+        content["stem"] = texts_of(survey, around[-1], "label", languages)
     if any("${" in text for text in _all_texts(content)):
         raise CommandRefused(
             _(

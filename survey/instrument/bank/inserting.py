@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import groupby
 
 from django.utils.translation import gettext as _
 
@@ -20,6 +21,7 @@ from survey.instrument.bank.content import (
 from survey.instrument.bank.locks import locked_rows
 from survey.instrument.definitions.schema import Texts
 from survey.instrument.drafts.commands import (
+    TABLE_LIST,
     CommandRefused,
     copy_option_set,
     languages_of,
@@ -28,6 +30,7 @@ from survey.instrument.drafts.commands import (
     rename,
     text_column,
 )
+from survey.instrument.drafts.groups import can_be_grid, wrap_rows
 from survey.instrument.drafts.measures import SHEET as MEASURES
 from survey.instrument.drafts.measures import set_measure_of
 from survey.instrument.drafts.names import free_name
@@ -45,13 +48,14 @@ from survey.models import BankQuestion
 
 def insert_questions(
     book: DraftBook,
-    questions: Iterable[BankQuestion],
+    questions: Sequence[BankQuestion],
     *,
     after: str,
     is_locked: bool,
 ) -> list[str]:
     """Insert questions below a row, locked or as copies, and return their keys.
 
+    Statements of one grid that follow each other are a grid again, outside of another.
     Texts in languages that the draft does not have are left out. Raises CommandRefused
     if the bank does not have the draft's first language, or a locked one's name is
     taken.
@@ -72,7 +76,22 @@ def insert_questions(
         name = survey.value(survey.row(key), "name")
         measured.setdefault(name, question.content["measure"])
     _join_measures(book, measured)
+    _join_grids(book, [*zip(keys, (row.content for row in questions), strict=True)])
     return keys
+
+
+def _join_grids(book: DraftBook, inserted: Sequence[tuple[str, Content]]) -> None:
+    survey = book.sheet("survey")
+
+    def grid_of(row: tuple[str, Content]) -> tuple[dict[str, str], str]:
+        key, content = row
+        return content.get("stem") or {}, survey.value(survey.row(key), "type")
+
+    for (stem, _type), rows in groupby(inserted, key=grid_of):
+        keys = [key for key, _content in rows]
+        if stem and can_be_grid(survey, keys[0]):
+            grid = wrap_rows(book, keys, "grid", TABLE_LIST)
+            book.set_cells(survey, grid, _texts(book, survey, "label", stem))
 
 
 def unlock_question(book: DraftBook, key: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.utils.translation import gettext as _
+from django.utils.translation import override
 
 from survey.instrument.definitions.schema import SELECTS
 from survey.instrument.drafts.names import free_name, name_from_text
@@ -124,7 +125,8 @@ def kind_with_list(book: DraftBook, kind: str, option_set: str, name: str) -> st
         return kind
     if not option_set:
         option_set = free_name(f"{name}_options", names_in(book))
-        labels = [_("Option %(n)s") % {"n": n} for n in range(1, NEW_OPTIONS + 1)]
+        with override(default_language(book).code):
+            labels = [_("Option %(n)s") % {"n": n} for n in range(1, NEW_OPTIONS + 1)]
         set_options(book, option_set, [(str(n), {}) for n in range(1, NEW_OPTIONS + 1)])
         choices = book.sheet("choices")
         number = text_column(book, choices, "label", default_language(book))
@@ -251,28 +253,6 @@ def _is_named_after_text(book: DraftBook, row: Row) -> bool:
     made = name_from_text(row.cells.get(label, ""))
     name = survey.value(row, "name")
     return bool(made) and made in (name, re.sub(r"_\d+$", "", name))
-
-
-def wrap_page(book: DraftBook, keys: Sequence[str], name: str) -> str:
-    """Put rows that follow each other into a page of their own; return its key.
-
-    For questions outside of groups, which the reader gathers into pages.
-    """
-    survey = book.sheet("survey")
-    places = [survey.index(key) for key in keys]
-    start = min(places)
-    end = max(span_of(survey, key).end for key in keys)
-    name = free_name(name, names_in(book))
-    cells = {
-        survey.column("type"): BEGIN,
-        survey.column("name"): name,
-        survey.column("appearance"): FIELD_LIST,
-    }
-    before = survey.rows[start - 1].key if start else ""
-    last = survey.rows[end].key
-    book.insert(survey, last, [{survey.column("type"): END}])
-    [key] = book.insert(survey, before, [cells])
-    return key
 
 
 # Cells -------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from survey.instrument.drafts.commands import (
     TABLE_LIST,
     CommandRefused,
     groups_around,
+    is_page,
     keys_of,
     kind_of,
     move_rows,
@@ -109,8 +110,9 @@ def enters(sheet: Sheet, key: str, group: Row) -> bool:
     if kind_of(sheet, group) != "begin" or is_grid(sheet, group):
         return False
     moved = sheet.row(key)
-    is_group = kind_of(sheet, moved) == "begin" and not is_grid(sheet, moved)
-    return not is_group
+    if is_page(sheet, moved):
+        return not is_page(sheet, group)
+    return kind_of(sheet, moved) != "begin" or is_grid(sheet, moved)
 
 
 def leaves(sheet: Sheet, key: str, parent: Row) -> bool:

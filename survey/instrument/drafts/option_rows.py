@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from django.conf import settings
 from django.utils.translation import gettext as _
+from django.utils.translation import override
 
 from survey.instrument.drafts.commands import CommandRefused, languages_of, text_column
 from survey.instrument.drafts.names import free_name, name_from_text
@@ -129,7 +131,16 @@ def is_unwritten(book: DraftBook, option: Row) -> bool:
     columns.append(choices.column_or_none("label"))
     texts = {option.cells.get(number or 0, "") for number in columns} - {""}
     value = choices.value(option, "name")
-    return texts == {_("Option %(n)s") % {"n": value}}
+    return len(texts) == 1 and texts <= first_labels(value)
+
+
+def first_labels(value: str) -> set[str]:
+    """Return the text that a new option begins with, in each language."""
+    labels = set()
+    for code, _name in settings.LANGUAGES:
+        with override(code):
+            labels.add(_("Option %(n)s") % {"n": value})
+    return labels
 
 
 def pasted_lines(text: str, columns: int) -> list[list[str]]:

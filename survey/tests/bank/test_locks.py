@@ -12,7 +12,7 @@ from survey.instrument.bank.inserting import (
     restore_question,
     unlock_question,
 )
-from survey.instrument.bank.questions import add_version
+from survey.instrument.bank.questions import add_questions, add_version
 from survey.instrument.definitions.publishing import NotPublishable
 from survey.instrument.drafts import commands, option_rows, store
 from survey.instrument.drafts.drafting import exported_workbook, publish_draft
@@ -313,6 +313,32 @@ def test_questions_join_their_measure(by):
     change(draft, insert_all(questions[2:3]), by)
     assert measures() == [("climate", ""), ("safety", "calm safe -afraid")]
     assert read_rows_of(draft).problems == []
+
+
+def test_statements_of_a_grid_are_a_grid_again(by):
+    rows = [
+        HEADER + ["appearance"],
+        ["begin_group", "grid", "How true is it?", "¿Es cierto?", None, "table-list"],
+        SAFE,
+        ["select_one agree", "afraid", "I am afraid here.", "Tengo miedo aquí."],
+        ["end_group"],
+        ["select_one agree", "calm", "It is calm here.", "Hay calma aquí."],
+    ]
+    state = survey_of(rows, "state")
+    names = {name: name for name in ("safe", "afraid", "calm")}
+    questions = add_questions(survey=state, names=names, by=by)
+    draft = survey_of(OWN, choices=OTHERS)
+    after = key_of(draft, "first")
+    change(
+        draft,
+        lambda book: insert_questions(book, questions, after=after, is_locked=True),
+        by,
+    )
+    reading = read_rows_of(draft)
+    assert reading.problems == []
+    _start, grid, single = reading.draft.pages[0].blocks
+    assert [item.name for item in grid.items] == ["safe", "afraid"] and grid.is_grid
+    assert grid.label == {"en": "How true is it?"} and not single.is_grid
 
 
 def test_a_survey_in_a_language_that_the_bank_lacks(question, by):

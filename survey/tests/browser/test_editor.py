@@ -437,3 +437,20 @@ def test_the_menu_of_what_to_add_is_used_by_arrow_keys(staff, console, draft):  
     expect(page.locator(".ed-option")).to_have_count(2)
     page.get_by_role("button", name="How often").click()
     expect(page.locator(".ed-option textarea").first).to_have_value("Always")
+
+
+def test_a_text_that_is_refused_stays_to_be_copied(staff, console, draft):  # noqa: F811
+    page = opened(console(staff.state, viewport=DESK), draft)
+    choose(page, "Which pet?")
+    name = page.get_by_role("textbox", name="Variable name")
+    name.fill("first")
+    name.blur()
+    expect(
+        page.locator(".ed-problem", has_text="Another question is called")
+    ).to_be_visible()
+    choose(page, "First?")
+    notice = page.locator("#ed-notice")
+    expect(notice).to_contain_text("This text could not be saved")
+    expect(notice.locator("textarea")).to_have_value("first")
+    notice.get_by_role("button", name="Close").click()
+    expect(notice).to_be_hidden()

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils.translation import override
 
 from accounts.models import Membership, User
 from accounts.tests.logging_in import log_in
@@ -542,6 +543,83 @@ def test_questions_outside_of_groups_get_a_page_with_a_title(staff):
     draft.refresh_from_db()
     [page] = read_rows_of(draft).draft.pages
     assert page.title == {"en": "About you"} and len([*page.items()]) == 3
+
+
+def test_a_question_becomes_the_first_statement_of_a_grid(editor, draft):
+    pet = editor.key("pet")
+    assert f"grid:{pet}" in editor.page(pet)
+    at = editor.act(f"grid:{pet}", at=pet)["at"]
+    editor.type(f"survey:{at}:label:en", "Which of them?", seen="")
+    editor.act(f"row-add:{at}", at=at)
+    draft.refresh_from_db()
+    block = read_rows_of(draft).draft.pages[0].blocks[0]
+    assert block.is_grid and block.label["en"] == "Which of them?"
+    assert [item.name for item in block.items][:1] == ["pet"] and len(block.items) == 2
+    # Nor do statements, grids and texts become one.
+    for name in ("pet", "first", "why"):
+        reply = editor.post(act=f"grid:{editor.key(name)}")
+        assert reply.status_code == 422 and "one choice" in reply.json()["error"]
+    editor.act("undo")
+    editor.act("undo")
+    editor.act("undo")
+    assert editor.names() == NAMES
+
+
+def test_a_question_gets_a_heading_that_can_be_removed(editor, draft):
+    why = editor.key("why")
+    at = editor.act(f"heading:{why}", at=why)["at"]
+    editor.type(f"survey:{at}:label:en", "Your reasons", seen="")
+    draft.refresh_from_db()
+    assert read_rows_of(draft).problems == []
+    assert read_rows_of(draft).draft.pages[0].blocks[1].label == {"en": "Your reasons"}
+    assert editor.post(act=f"heading:{why}").status_code == 422
+    assert f"unwrap:{at}" in editor.page(at)
+    assert editor.act(f"unwrap:{at}", at=at)["at"] == why
+    assert editor.names() == NAMES
+    # Pages and grids are not taken apart.
+    for name in ("grid", "pets_page", "pet"):
+        assert editor.post(act=f"unwrap:{editor.key(name)}").status_code == 422
+    assert editor.names() == NAMES
+
+
+def test_pages_go_into_a_section_and_out_of_it(editor, draft):
+    first, second = editor.key("pets_page"), editor.key("more_page")
+    # Moved into a section, a group is a page only if it is a field-list.
+    editor.type(f"survey:{first}:appearance:", "field-list", seen="")
+    assert f"section:{second}" in editor.page(second)
+    body = editor.act(f"section:{second}", at=second)
+    assert body["at"] == second and body["focus"].endswith(":label")
+    section = body["focus"].split(":")[1]
+    editor.type(f"survey:{section}:label:en", "The end", seen="")
+    assert "The end" in editor.page(second)
+    assert editor.post(act=f"section:{second}").status_code == 422
+    # The first page goes into the section, past the page there, and out again.
+    names = [NAMES[:3], NAMES[3:]]
+    editor.act(f"down:{first}")
+    assert editor.names() == ["section", *names[0], *names[1]]
+    editor.act(f"down:{first}")
+    assert editor.names() == ["section", *names[1], *names[0]]
+    editor.act(f"up:{first}")
+    editor.act(f"up:{first}")
+    assert editor.names() == [*names[0], "section", *names[1]]
+    draft.refresh_from_db()
+    assert [page.title["en"] for page in read_rows_of(draft).draft.pages] == [
+        "Pets",
+        "More",
+    ]
+    editor.act(f"unwrap:{section}", at=second)
+    assert editor.names() == NAMES
+
+
+def test_the_first_texts_of_options_are_in_the_language_of_the_draft(editor, draft):
+    with override("es"):
+        key = editor.act("add:select_one", at=editor.key("pet"))["at"]
+    first = load_book(draft).sheet("choices").rows[-2]
+    assert labels_of(editor, first) == ["Option 1", "Option 2"]
+    # A colleague whose console is in Spanish pastes over them all the same.
+    User.objects.update(language="es")
+    editor.act(f"options-paste:{first.key}", at=key, text="Sí\nNo\nTal vez")
+    assert labels_of(editor, first) == ["Sí", "No", "Tal vez"]
 
 
 def test_a_request_that_is_sent_again_is_done_once(editor, draft):

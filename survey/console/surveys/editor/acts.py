@@ -52,6 +52,12 @@ from survey.instrument.drafts.commands import (
     set_kind,
     span_of,
     text_column,
+)
+from survey.instrument.drafts.groups import (
+    begin_section,
+    unwrap,
+    wrap_in_grid,
+    wrap_in_heading,
     wrap_page,
 )
 from survey.instrument.drafts.names import free_name, name_from_text
@@ -414,8 +420,33 @@ def _wrap(book: DraftBook, keys: str, data: QueryDict, outcome: Outcome) -> None
     rows = [key for key in keys.split(",") if key]
     if not rows:
         raise CommandRefused(_("This can’t be done."))
-    outcome.at = wrap_page(book, rows, "page")
+    outcome.at = wrap_page(book, rows)
     outcome.focus = "label"
+
+
+def _group(wrap: Callable[[DraftBook, str], str]) -> Act:
+    """Return an act that makes a group, whose text is written next."""
+
+    def act(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> None:
+        outcome.at = wrap(book, key)
+        outcome.focus = "label"
+
+    return act
+
+
+def _section(book: DraftBook, page: str, data: QueryDict, outcome: Outcome) -> None:
+    section = begin_section(book, page)
+    # A section has no panel of its own: its title is among the page's settings.
+    outcome.at = page
+    outcome.focus = f"survey:{section}:label"
+
+
+def _unwrap(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> None:
+    inner = unwrap(book, key)
+    if outcome.at == key:
+        outcome.at = inner
+    outcome.message = _("What was in it is still there.")
+    outcome.offers_undo = True
 
 
 # Options
@@ -628,6 +659,10 @@ ACTS: Mapping[str, Act] = {
     "down": _step(moves.move_down, lambda: _("It is the last already.")),
     "place": _place,
     "wrap": _wrap,
+    "heading": _group(wrap_in_heading),
+    "grid": _group(wrap_in_grid),
+    "section": _section,
+    "unwrap": _unwrap,
     "option-add": _option_add,
     "option-delete": _option_delete,
     "option-up": _option_step(-1),

@@ -25,6 +25,11 @@ from survey.instrument.bank.content import is_locked_field
 from survey.instrument.bank.locks import locked_rows
 from survey.instrument.definitions.schema import SELECTS
 from survey.instrument.drafts.commands import questions_using
+from survey.instrument.drafts.groups import (
+    can_be_grid,
+    can_begin_section,
+    can_have_heading,
+)
 from survey.instrument.drafts.option_rows import options_of
 from survey.instrument.drafts.reading import DraftReading
 from survey.instrument.drafts.ready_options import ready_lists
@@ -122,8 +127,8 @@ class Panel:
     lock: dict[str, object] | None = None
     # The grid that a statement is in.
     grid: str = ""
-    # The rows of a page that has no group, for which it can get one.
-    loose: str = ""
+    # Acts that put it into a group or take the group away: (act, its words).
+    groupings: list[tuple[str, str]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -295,9 +300,7 @@ class PanelBuilder:
         panel.more = self.more(key, row, kind)
         panel.grid = self.grids.get(key, "")
         panel.lock = lock_of(self.book, key)
-        if not page.key:
-            top = [shown.key for shown in page.entries if not shown.depth]
-            panel.loose = ",".join(top)
+        panel.groupings = self.groupings(page, key)
         shown = [
             *(panel.texts + panel.scale + panel.answer + panel.more),
             panel.kind,
@@ -306,6 +309,17 @@ class PanelBuilder:
         ]
         panel.problems = self.rest_of(key, shown)
         return panel
+
+    def groupings(self, page: PageEntry, key: str) -> list[tuple[str, str]]:
+        acts = []
+        if not page.key:
+            top = ",".join(shown.key for shown in page.entries if not shown.depth)
+            acts.append((f"wrap:{top}", _("Give this page a title")))
+        if can_have_heading(self.sheet, key):
+            acts.append((f"heading:{key}", _("Put a heading above")))
+        if can_be_grid(self.sheet, key) and key not in self.locked:
+            acts.append((f"grid:{key}", _("Make a grid")))
+        return acts
 
     def kind(self, key: str, row: Row) -> FieldView:
         view = self.view_of(Address("survey", key, "kind"), _("Type"), SELECT)
@@ -317,7 +331,7 @@ class PanelBuilder:
             choices = [choice for choice in choices if choice[0] == view.value]
         hint = ""
         if view.value == "select_one" and key not in self.grids:
-            hint = _("To make a grid, use “Add question”.")
+            hint = _("To make a grid of it, choose “Make a grid” among the actions.")
         return replace(view, choices=choices, hint=hint)
 
     def answer(self, key: str, kind: str) -> list[FieldView]:
@@ -537,6 +551,8 @@ class PanelBuilder:
             ]
             if rows and parse_type(self.sheet.value(rows[0], "type")).option_set:
                 panel.options = self.options(rows[0])
+        else:
+            panel.groupings = [(f"unwrap:{key}", _("Remove the heading"))]
         panel.rules = [self.rule(key, "relevant", _("Show these questions if"))]
         shown = [
             *panel.texts,
@@ -570,7 +586,10 @@ class PanelBuilder:
         panel.more = [
             self.view_of(Address("survey", key, "name"), _("Name of the page"), LINE)
         ]
+        if can_begin_section(self.sheet, key):
+            panel.groupings = [(f"section:{key}", _("Begin a section here"))]
         if page.section:
+            panel.groupings = [(f"unwrap:{page.section}", _("Remove the section"))]
             panel.more = [
                 *self.texts(page.section, "label", _("Title of the section")),
                 *panel.more,
