@@ -151,6 +151,8 @@ def copied_data(folder: Path, upgrade: DataUpgrade) -> Iterator[None]:
                 f"--dbname=host={run} port={port} user=replicator passfile={passfile}",
                 failing="The database can't be copied",
             )
+        # A copy of the replica would wait for a primary.
+        (upgrade.old / "standby.signal").unlink(missing_ok=True)
         yield
     finally:
         with step("Deleting the copies"):
