@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from provisioning.installation.backups.records import count_tables
 from provisioning.installation.backups.records import differences as of_tables
@@ -13,7 +14,8 @@ Record = dict[str, dict[str, list[str]]]
 # Each row is a name and what has to be the same. What belongs to an extension is as
 # its version makes it.
 IN_EXTENSION = (
-    "EXISTS (SELECT FROM pg_depend d WHERE d.objid = {}.oid AND d.deptype = 'e')"
+    "EXISTS (SELECT FROM pg_depend d WHERE d.objid = {0}.oid"
+    " AND d.classid = {0}.tableoid AND d.deptype = 'e')"
 )
 QUERIES = {
     "sequence": """
@@ -104,6 +106,16 @@ def differences(before: Record, after: Record) -> list[str]:
                 was, now = "|".join(old[name]), "|".join(new[name])
                 sentences.append(f"{kind} {name} is {now}, and was {was}")
     return sentences
+
+
+def described(figures: dict[str, Any], before: Record, after: Record) -> dict[str, Any]:
+    """Return figures with what was compared, and the differences."""
+    compared = (
+        {"tables": len(after["table"]), "rows": count_rows(after)}
+        if "table" in after
+        else {}
+    )
+    return {**compared, "differences": differences(before, after), **figures}
 
 
 def count_rows(record: Record) -> int:

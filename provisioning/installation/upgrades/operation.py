@@ -24,7 +24,7 @@ from provisioning.installation.postgresql import (
 from provisioning.installation.promotion import PRIMARY, REPLICA, answers, stop_program
 from provisioning.installation.supervisor import Supervisor
 from provisioning.installation.up import merge_options, up, variables_of
-from provisioning.installation.upgrades.comparison import count_rows, differences
+from provisioning.installation.upgrades.comparison import described
 from provisioning.installation.upgrades.data_folder import (
     DataUpgrade,
     control_of,
@@ -37,6 +37,16 @@ ROOM = 1.1
 
 
 def add_upgrade_options(parser: argparse.ArgumentParser) -> None:
+    add_version_options(parser)
+    parser.add_argument(
+        "--rehearse",
+        action="store_true",
+        help="Upgrade a copy, compare it with what was there, and delete it; the stack"
+        " goes on serving.",
+    )
+
+
+def add_version_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "--to",
@@ -46,16 +56,10 @@ def add_upgrade_options(parser: argparse.ArgumentParser) -> None:
         help="The version of PostgreSQL, which is installed.",
     )
     add(
-        "--rehearse",
-        action="store_true",
-        help="Upgrade a copy, compare it with what was there, and delete it; the stack"
-        " goes on serving.",
-    )
-    add(
         "--link",
         action="store_true",
-        help="Link files instead of copying them: seconds, and no room. The old"
-        " replica is kept as the way back.",
+        help="Link files instead of copying them: seconds, and no room. A replica's"
+        " folder is the way back.",
     )
     add(
         "--compare",
@@ -157,15 +161,6 @@ def copied_data(folder: Path, upgrade: DataUpgrade) -> Iterator[None]:
     finally:
         with step("Deleting the copies"):
             shutil.rmtree(place, ignore_errors=True)
-
-
-def described(figures: dict[str, Any], before: Any, after: Any) -> dict[str, Any]:
-    compared = (
-        {"tables": len(after["table"]), "rows": count_rows(after)}
-        if "table" in after
-        else {}
-    )
-    return {**compared, "differences": differences(before, after), **figures}
 
 
 # The upgrade itself

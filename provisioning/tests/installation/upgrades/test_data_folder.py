@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -10,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from provisioning.commands import Refusal, output_of, scratch_folder
-from provisioning.installation.postgresql import postgresql_programs
+from provisioning.installation.postgresql import postgresql_programs, postgresql_version
+from provisioning.installation.upgrades import host
 from provisioning.installation.upgrades.comparison import (
     count_rows,
     differences,
@@ -97,6 +99,50 @@ def test_a_copied_folder_still_starts_afterwards(place):
     upgrade_folder(upgrade, compares=False)
     with upgrade.server(upgrade.old):
         assert upgrade.sql("SELECT count(*) FROM answer", "groundswell") == [["100"]]
+
+
+def as_if_older(monkeypatch) -> int:
+    """Let the version that is here pass for the next one."""
+    version = postgresql_version()
+    monkeypatch.setattr(host, "postgresql_version", lambda *folders: version - 1)
+    return version
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_the_folder_of_a_host_is_replaced(place, monkeypatch, capsys, link):
+    made = made_upgrade(place)
+    shutil.rmtree(made.work)
+    version = as_if_older(monkeypatch)
+    assert host.upgrade_data_folder(made.old, version, link=link, compare=True) == 0
+    [printed] = [line for line in capsys.readouterr().out.splitlines() if "{" in line]
+    figures = json.loads(printed)
+    assert (figures["rows"], figures["differences"]) == (200, [])
+    # A linked folder must never start again.
+    former = list(made.old.parent.glob("postgresql-*"))
+    assert len(former) == (0 if link else 1)
+    made.prepare()
+    with made.server(made.old):
+        assert made.sql("SELECT count(*) FROM answer", "groundswell") == [["100"]]
+
+
+def test_a_folder_with_a_difference_stays(place, monkeypatch):
+    made = made_upgrade(place)
+    shutil.rmtree(made.work)
+    version = as_if_older(monkeypatch)
+    monkeypatch.setattr(
+        host, "described", lambda *each: {"differences": ["answer is missing"]}
+    )
+    with pytest.raises(Refusal, match="stays as it is"):
+        host.upgrade_data_folder(made.old, version, link=False, compare=False)
+    assert not list(made.old.parent.glob("postgresql-*"))
+
+
+def test_a_folder_of_this_version_is_refused(tmp_path):
+    with pytest.raises(Refusal, match="is no data folder"):
+        host.upgrade_data_folder(tmp_path, 17, link=False, compare=False)
+    (tmp_path / "PG_VERSION").write_text("17\n")
+    with pytest.raises(Refusal, match="PostgreSQL 17 already"):
+        host.upgrade_data_folder(tmp_path, 17, link=False, compare=False)
 
 
 def test_a_server_that_was_killed_is_refused(place):
