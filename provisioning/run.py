@@ -30,6 +30,10 @@ COMMANDS = {
         "monitoring.dashboards",
         "Writes alerts for Prometheus and a dashboard for Grafana from the metrics",
     ),
+    "drill_postgresql_upgrade": (
+        "installation.upgrades.drill",
+        "Upgrades a stack's database to another PostgreSQL and compares it",
+    ),
     "drill_restore": (
         "installation.backups.drill",
         "Restores a database from its backups and compares it",
@@ -93,6 +97,14 @@ COMMANDS = {
     "sbom": (
         "release.bill_of_materials",
         "Writes a software bill of materials of this version",
+    ),
+    "upgrade_data_folder": (
+        "installation.upgrades.host",
+        "Upgrades the data folder of a fleet's database host to another PostgreSQL",
+    ),
+    "test_in_root": (
+        "installation.debian_roots",
+        "Runs the tests in a root folder with another release of Debian",
     ),
 }
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +16,60 @@ from provisioning.commands import Refusal, output_of, reason, wait_until
 from provisioning.processes import start_process, stop_process
 
 DATABASE = "groundswell"
+INSTALLED = Path("/usr/lib/postgresql")
+# By distribution, as /etc/os-release names it.
+PACKAGED = {"debian 12": 15, "ubuntu 24.04": 16, "debian 13": 17}
+OLDEST = min(PACKAGED.values())
 
 
-def postgresql_programs() -> Path:
-    """Return the folder of PostgreSQL's programs: 15 if possible, or newer."""
-    installed = [
-        folder
-        for folder in Path("/usr/lib/postgresql").glob("*/bin")
-        if (folder / "postgres").exists() and int(folder.parent.name) >= 15
-    ]
+def postgresql_version(*folders: Path) -> int:
+    """Return the version of the first data folder that exists, or the usual version.
+
+    That is the distribution's, or the oldest that is installed and supported where
+    that one is not. So data stay on their version until they are upgraded.
+    """
+    for folder in folders:
+        with suppress(FileNotFoundError):
+            return int((folder / "PG_VERSION").read_text())
+    installed = [version for version in installed_versions() if version >= OLDEST]
+    packaged = packaged_version()
+    if packaged and (packaged in installed or not installed):
+        return packaged
     if not installed:
-        raise Refusal("PostgreSQL 15 or newer is missing (apt-get install postgresql)")
-    return min(installed, key=lambda folder: int(folder.parent.name))
+        raise Refusal(
+            f"PostgreSQL {OLDEST} or newer is missing (apt-get install postgresql)"
+        )
+    return installed[0]
+
+
+def packaged_version() -> int | None:
+    """Return the version in the packages of this distribution, if it is known."""
+    with suppress(OSError):
+        release = platform.freedesktop_os_release()
+        return PACKAGED.get(f"{release['ID']} {release.get('VERSION_ID')}")
+    return None
+
+
+def installed_versions() -> list[int]:
+    return sorted(
+        int(program.parent.parent.name)
+        for program in INSTALLED.glob("*/bin/postgres")
+        if program.parent.parent.name.isdecimal()
+    )
+
+
+def postgresql_programs(*folders: Path) -> Path:
+    """Return the folder of PostgreSQL's programs, for these data folders."""
+    return programs_of(postgresql_version(*folders))
+
+
+def programs_of(version: int) -> Path:
+    programs = INSTALLED / str(version) / "bin"
+    if not (programs / "postgres").exists():
+        raise Refusal(
+            f"PostgreSQL {version} is missing (apt-get install postgresql-{version})"
+        )
+    return programs
 
 
 @contextmanager
@@ -45,7 +88,7 @@ def running_server(
 
     `run` is the folder of its socket. `end_by` is also sent when this process ends.
     """
-    programs = programs or postgresql_programs()
+    programs = programs or postgresql_programs(data)
     with log.open("wb") as output:
         server = start_process(
             [programs / "postgres", "-D", data, *options],

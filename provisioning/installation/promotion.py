@@ -112,7 +112,7 @@ def refuse_lag(run: Path, data: Path, although_it_lags: bool) -> None:
 
 def promote_replica(supervisor: Supervisor, run: Path) -> None:
     with step("Ending the old primary"):
-        _stop(supervisor, "primary")
+        stop_program(supervisor, "primary")
         if answers(run, PRIMARY):
             raise Refusal("The primary still serves, and not under the supervisor")
     with step("Promoting the replica"):
@@ -132,7 +132,7 @@ def _replace_primary(supervisor: Supervisor, folder: Path, run: Path) -> Path:
     data = folder / "data"
     lost = data / f"lost-{time.strftime('%Y%m%d-%H%M%S')}"
     with step("Putting it in the primary's place"):
-        _stop(supervisor, "replica")
+        stop_program(supervisor, "replica")
         if (data / "primary").exists():
             (data / "primary").rename(lost)
         (data / "replica").rename(data / "primary")
@@ -168,7 +168,7 @@ def _replace_primary(supervisor: Supervisor, folder: Path, run: Path) -> Path:
     return lost
 
 
-def _stop(supervisor: Supervisor, program: str) -> None:
+def stop_program(supervisor: Supervisor, program: str) -> None:
     """Stop a program, also one that has died and would be started again."""
 
     def has_stopped() -> bool:

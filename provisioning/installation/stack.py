@@ -52,6 +52,10 @@ from provisioning.installation.up import (
     up,
     variables_of,
 )
+from provisioning.installation.upgrades.operation import (
+    add_upgrade_options,
+    upgrade_postgresql,
+)
 from provisioning.processes import descendants_of, memory_mb, wait_until_gone
 
 
@@ -138,6 +142,11 @@ def parser() -> argparse.ArgumentParser:
         ("reload", reload, "Restart the workers without losing a request."),
         ("backup", backup, "Back up the database and uploaded files, or the keys."),
         ("restore", restore, "Build a new stack beside this one, as of any second."),
+        (
+            "upgrade_postgresql",
+            upgrade_postgresql,
+            "Upgrade the database to another version, or rehearse it on a copy.",
+        ),
         ("manage", None, "Run manage.py with the stack's environment."),
     ):
         commands[name] = subparsers.add_parser(name, help=help_text, allow_abbrev=False)
@@ -172,6 +181,7 @@ def parser() -> argparse.ArgumentParser:
         )
     add_backup_options(commands["backup"])
     add_restore_options(commands["restore"])
+    add_upgrade_options(commands["upgrade_postgresql"])
     add = commands["logs"].add_argument
     add("program", nargs="?", help="Print this program's only.")
     add("-f", dest="follow", action="store_true", help="Print new lines as they come.")

@@ -16,13 +16,18 @@ from provisioning.processes import descendants_of, kill_together, wait_until_gon
 
 
 @contextmanager
-def temporary_stack(folder: Path, *, port: int, keep: bool = False) -> Iterator[Path]:
+def temporary_stack(
+    folder: Path, *settings: str, port: int, keep: bool = False
+) -> Iterator[Path]:
     """Start a stack in a subfolder of `folder`, which is deleted with it."""
     path = folder / "stack"
     with nullcontext() if keep else _removed_afterwards(folder):
         with step("Starting a stack"):
             output_of(
-                [ROOT / "provisioning" / "stack", "up", f"--port={port}"],
+                [
+                    *(ROOT / "provisioning" / "stack", "up", f"--port={port}"),
+                    *(f"--set={setting}" for setting in settings),
+                ],
                 failing="The stack does not start",
                 env={**os.environ, "GROUNDSWELL_STACK": str(path)},
             )

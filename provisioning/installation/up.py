@@ -30,7 +30,7 @@ from provisioning.installation.environment import (
     prepare_environment,
 )
 from provisioning.installation.playbook import run_playbook
-from provisioning.installation.postgresql import postgresql_programs
+from provisioning.installation.postgresql import postgresql_programs, programs_of
 from provisioning.installation.stack_folder import addresses_of, is_readable_by_all
 from provisioning.installation.static_files import digest_of
 from provisioning.installation.supervisor import PATIENCE, Supervisor
@@ -129,7 +129,7 @@ def up(folder: Path, *, port: int | None, settings: Sequence[tuple[str, str]]) -
     # With other code, or other packages, the workers are restarted.
     folders = ("accounts", "reports", "settings", "static", "survey", "templates")
     variables["version"] = digest_of(*folders)[:16]
-    variables["postgresql_bin"] = str(postgresql_programs())
+    variables["postgresql_bin"] = str(programs_for(folder, options))
     run_playbook(folder, variables)
     keep_options(folder, options)
     addresses = addresses_of(folder)
@@ -157,6 +157,15 @@ def up(folder: Path, *, port: int | None, settings: Sequence[tuple[str, str]]) -
         flush=True,
     )
     return 0
+
+
+def programs_for(folder: Path, options: StackOptions) -> Path:
+    """Return PostgreSQL's programs: of the data, else the version that was chosen."""
+    data = folder / "data" / "primary"
+    chosen = options.settings.get("postgresql_version")
+    if chosen and not (data / "PG_VERSION").exists():
+        return programs_of(int(chosen))
+    return postgresql_programs(data)
 
 
 def readiness(monitoring: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Download JMeter 5.6.3 without its window into ~/.cache/groundswell.
 
-25 MB from Maven, checked against jmeter/artifacts.txt, and Debian's Java 17 where there
-is none. Costs nothing when both are there. jmeter/run does it too.
+25 MB from Maven, checked against jmeter/artifacts.txt, and Debian's Java where there is
+none. Costs nothing when both are there. jmeter/run does it too.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def prepare_java() -> str:
     """Return the path of a Java that is new enough, installed as root if missing."""
     java = shutil.which("java")
     if java is None or _version_of(java) < JAVA:
-        install_packages([f"openjdk-{JAVA}-jre-headless"])
+        install_packages(["default-jre-headless"])
         java = "/usr/bin/java"
         if _version_of(java) < JAVA:
             raise Refusal(f"{java} is older than Java {JAVA}: update-alternatives")

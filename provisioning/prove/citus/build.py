@@ -15,13 +15,14 @@ from pathlib import Path
 
 from provisioning.commands import ROOT, Refusal, output_of, step
 from provisioning.installation.environment import install_packages, path_of_program
+from provisioning.installation.postgresql import postgresql_version
 
 ARCHIVE = "citus-13.2.2.tar.xz"
 SHA256 = "6ffb1af003e08550f20e34a1544d77d82cf92ed896293d44676e2547d1d3372f"
 # Unpacked, not installed: the headers' package would bring LLVM along.
+SERVER_PACKAGES = ("postgresql", "postgresql-client", "postgresql-server-dev")
 PACKAGES = (
-    *("postgresql-15", "postgresql-client-15", "postgresql-server-dev-15"),
-    *("libpq-dev", "libpq5", "libssl-dev", "libssl3", "libkrb5-dev", "krb5-multidev"),
+    *("libpq-dev", "libpq5", "libssl-dev", "libkrb5-dev", "krb5-multidev"),
     *("liblz4-dev", "liblz4-1", "libzstd-dev", "libzstd1"),
 )
 TOOLS = {"gcc": "gcc", "make": "make", "cpp": "cpp", "xz": "xz-utils"}
@@ -48,10 +49,17 @@ def find_archive(given: Path | None = None) -> Path | None:
 
 def programs_with_citus() -> Path | None:
     """Return the folder of PostgreSQL's programs with Citus, if it was built."""
-    programs = (
-        cache_folder() / ARCHIVE.removesuffix(".tar.xz") / "usr/lib/postgresql/15/bin"
-    )
+    unpacked = cache_folder() / ARCHIVE.removesuffix(".tar.xz")
+    programs = unpacked / f"usr/lib/postgresql/{postgresql_version()}/bin"
     return programs if programs.exists() else None
+
+
+def packages() -> list[str]:
+    """Return the packages with PostgreSQL and its headers, as the distribution's."""
+    version = postgresql_version()
+    # With times of 64 bits since Debian 13 and Ubuntu 24.04.
+    libraries = ["libssl3" if version == 15 else "libssl3t64", *PACKAGES]
+    return [*(f"{name}-{version}" for name in SERVER_PACKAGES), *libraries]
 
 
 def build_citus(archive: Path | None) -> Path:
@@ -96,7 +104,7 @@ def _unpack(folder: Path, archive: Path) -> Path:
     debs.mkdir()
     # As root, apt would hand the download over to a user who may not write there.
     _run(
-        *("apt-get", "-qq", "-o", "APT::Sandbox::User=root", "download", *PACKAGES),
+        *("apt-get", "-qq", "-o", "APT::Sandbox::User=root", "download", *packages()),
         cwd=debs,
     )
     for deb in sorted(debs.iterdir()):
@@ -117,7 +125,7 @@ def _compile(source: Path, target: Path) -> None:
         **os.environ,
         "C_INCLUDE_PATH": f"{usr}/include:{usr}/include/x86_64-linux-gnu",
         "LIBRARY_PATH": f"{usr}/lib/x86_64-linux-gnu",
-        "PG_CONFIG": f"{usr}/lib/postgresql/15/bin/pg_config",
+        "PG_CONFIG": f"{usr}/lib/postgresql/{postgresql_version()}/bin/pg_config",
     }
     _run("./configure", "--without-libcurl", cwd=source, environment=environment)
     # Without LLVM: the bytecode is for the just-in-time compiler, which is off.

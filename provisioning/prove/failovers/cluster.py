@@ -14,7 +14,7 @@ from provisioning.installation.playbook import (
     ansible_environment,
     playbook_command,
 )
-from provisioning.installation.postgresql import run_sql
+from provisioning.installation.postgresql import postgresql_programs, run_sql
 from provisioning.installation.stack_folder import environment_of
 from provisioning.prove.failovers.host import NAME as WATCHDOG
 from provisioning.prove.failovers.host import USER, Host, Watchdog, run
@@ -77,6 +77,7 @@ class Cluster:
         variables: dict[str, object] = {
             **SIZES,
             "files_only": True,
+            "postgresql_bin": str(postgresql_programs()),
             "deploys_code": False,
             "installs_packages": False,
             "home": f"{self.folder}/{{{{ inventory_hostname }}}}",

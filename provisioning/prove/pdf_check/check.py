@@ -54,7 +54,7 @@ def parse_options() -> argparse.Namespace:
         " with a trend in English, Spanish and Arabic, from made-up answers;"
         " the last line is JSON then. Ends with 1 if a file fails.",
         epilog="Paths are absolute, or below the repository. Needs a JDK from Java 17"
-        " on (apt-get install openjdk-17-jdk-headless).",
+        " on (apt-get install default-jdk-headless).",
     )
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE.pdf")
     return parser.parse_args()
