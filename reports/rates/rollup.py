@@ -316,7 +316,10 @@ def grades_of_followed_round(
     """
     if administration.module_of_id is None:
         return grades
-    invited = GradeRate.objects.filter(administration=administration.module_of_id)
+    invited = GradeRate.objects.filter(
+        administration=administration.module_of_id,
+        school__district=administration.district_id,
+    )
     eligible = {
         (school, grade): number
         for school, grade, number in invited.values_list("school", "grade", "eligible")

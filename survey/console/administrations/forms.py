@@ -281,14 +281,13 @@ class AdministrationForm(forms.Form):
     )
 
     district_pages_limit = forms.IntegerField(
-        initial=0,
         min_value=0,
         max_value=MAX_DISTRICT_PAGES,
         label=_("Pages that each district may add"),
         help_text=_(
             "Districts can ask their own people some more questions after the last"
             " page, with the same login. Only they see the answers, and these results"
-            " stay as they are. 0: not allowed."
+            " stay as they are. Leave it empty to allow none."
         ),
         error_messages=dict.fromkeys(
             ("invalid", "min_value", "max_value"),
@@ -338,8 +337,10 @@ class AdministrationForm(forms.Form):
         return self.cleaned_data["minimum_group"] or self["minimum_group"].initial
 
     def clean_district_pages_limit(self) -> int:
-        limit = self.cleaned_data["district_pages_limit"]
-        return self["district_pages_limit"].initial if limit is None else limit
+        field = self["district_pages_limit"]
+        # A page that was loaded before an update does not have it.
+        is_sent = field.html_name in self.data
+        return (self.cleaned_data[field.name] if is_sent else field.initial) or 0
 
     def clean_denominator(self) -> str:
         return self.cleaned_data["denominator"] or self["denominator"].initial
@@ -453,7 +454,7 @@ class ChangeAdministrationForm(AdministrationForm):
                 "messages_have_names": plan.messages_have_names,
                 "messages_have_codes": plan.messages_have_codes,
                 "denominator": plan.denominator,
-                "district_pages_limit": plan.district_pages_limit,
+                "district_pages_limit": plan.district_pages_limit or None,
                 "seen": administration.changes,
             },
         )

@@ -131,7 +131,8 @@ def test_only_where_the_state_asks(state_round, staff):
         add(state_round, staff)
 
     state_round.schools.add(staff.lincoln)
-    module = add(state_round, staff)
+    again = publish_for(staff.riverside, name="again")
+    module = add(state_round, staff, published=again)
     assert list(module.schools.all()) == [staff.lincoln]
 
 
