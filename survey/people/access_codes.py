@@ -152,7 +152,9 @@ def digest_for(code: str, version: int) -> bytes:
     return hmac.digest(_digest_key(version), code.encode("ascii"), "sha256")
 
 
-def module_digest_for(administration_id: int, respondent_id: int, version: int) -> bytes:
+def module_digest_for(
+    administration_id: int, respondent_id: int, version: int
+) -> bytes:
     """Return what the database stores for a person who goes on to a module.
 
     Instead of a code's digest: no code has these characters, so nobody can type it.

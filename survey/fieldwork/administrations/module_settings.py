@@ -32,14 +32,16 @@ FOLLOWED = (
 )
 
 
-def schools_of_module(state_round: Administration, district: District) -> list[School]:
+def schools_of_module(
+    state_round: Administration, district_id: int | None
+) -> list[School]:
     """Return the district's schools that the state has chosen; none: all of them.
 
     2 statements.
     """
-    if state_round.districts.filter(pk=district.pk).exists():
+    if state_round.districts.filter(pk=district_id).exists():
         return []
-    return list(state_round.schools.filter(district=district))
+    return list(state_round.schools.filter(district=district_id))
 
 
 def is_offered_in(state_round: Administration, district: District) -> bool:
@@ -58,9 +60,7 @@ def follow_round(state_round: Administration, before: AdministrationPlan) -> Non
     """
     if state_round.district_id is not None:
         return
-    modules = state_round.modules.select_related("district").select_for_update(
-        of=("self",), no_key=True
-    )
+    modules = state_round.modules.select_for_update(no_key=True)
     for module in modules.order_by("pk"):
         was_closed_earlier = module.closes_at != before.closes_at
         closes_at = module.closes_at
@@ -71,7 +71,7 @@ def follow_round(state_round: Administration, before: AdministrationPlan) -> Non
         module.minimum_group = max(module.minimum_group, state_round.minimum_group)
         module.changes += 1
         module.save(update_fields=[*FOLLOWED, "minimum_group", "changes"])
-        module.schools.set(schools_of_module(state_round, module.district))
+        module.schools.set(schools_of_module(state_round, module.district_id))
 
 
 def count_pages(published: PublishedSurvey) -> int:

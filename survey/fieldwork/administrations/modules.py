@@ -65,7 +65,7 @@ def add_module(
             name=suggest_name(role="", wave=f"{current.name} pages", district=district),
             published=published,
             district=district,
-            schools=schools_of_module(current, district),
+            schools=schools_of_module(current, district.pk),
             minimum_group=max(least, current.minimum_group),
             module_of=current,
             by=by,

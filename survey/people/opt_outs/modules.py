@@ -20,7 +20,9 @@ from survey.people.rosters.counted_groups import (
 BATCH = 1000
 
 
-def withdraw_from_modules(writer: Writer, people: Collection[int], at: datetime) -> None:
+def withdraw_from_modules(
+    writer: Writer, people: Collection[int], at: datetime
+) -> None:
     """Withdraw these people from modules. 1 statement where there are none."""
     if keys := respondents_in_modules(people):
         keep_groups_of_withdrawn(writer, keys)

@@ -119,9 +119,9 @@ def test_without_a_limit_no_district_adds_pages(administration, staff):
 
 def test_each_district_has_one_module(state_round, staff):
     add(state_round, staff)
-    again = publish_for(staff.riverside, name="again")
+    second = publish_for(staff.riverside, name="second")
     with pytest.raises(ChangeBlocked, match="has added its questions already"):
-        add(state_round, staff, published=again)
+        add(state_round, staff, published=second)
 
 
 def test_only_where_the_state_asks(state_round, staff):
@@ -131,8 +131,8 @@ def test_only_where_the_state_asks(state_round, staff):
         add(state_round, staff)
 
     state_round.schools.add(staff.lincoln)
-    again = publish_for(staff.riverside, name="again")
-    module = add(state_round, staff, published=again)
+    second = publish_for(staff.riverside, name="second")
+    module = add(state_round, staff, published=second)
     assert list(module.schools.all()) == [staff.lincoln]
 
 
@@ -149,9 +149,9 @@ def test_another_district_adds_nothing_here(state_round, staff):
 
 def test_a_district_chooses_other_questions_until_people_came(state_round, staff):
     module = add(state_round, staff)
-    other = publish_for(staff.riverside, name="other")
-    module = change_questions(module=module, published=other, by=staff.dana)
-    assert module.published == other
+    second = publish_for(staff.riverside, name="second")
+    module = change_questions(module=module, published=second, by=staff.dana)
+    assert module.published == second
 
     Respondent.objects.create(
         administration=module,
@@ -184,9 +184,7 @@ def test_a_module_is_open_as_long_as_the_states_round(state_round, staff):
     module.refresh_from_db()
     assert (module.closes_at, module.minimum_group) == (later, 20)
 
-    closed = close_administration(
-        administration=state_round, seen=None, by=staff.state
-    )
+    closed = close_administration(administration=state_round, seen=None, by=staff.state)
     module.refresh_from_db()
     assert module.closes_at == closed.closes_at
 

@@ -242,9 +242,8 @@ def test_nothing_stored_leads_from_one_part_to_the_other(
     browser, maya, module, finished
 ):
     go_on(browser, finished)
-    first, second = Respondent.objects.filter(pk=maya.pk).values().get(), (
-        module.respondents.values().get()
-    )
+    first = Respondent.objects.filter(pk=maya.pk).values().get()
+    second = module.respondents.values().get()
     # A person's row in the state's round is told from others by these.
     for name in ("id", "code_digest"):
         assert first[name] != second[name]
@@ -293,3 +292,31 @@ def test_a_round_without_modules_costs_what_it_did(browser, maya, monkeypatch):
         if "django_session" not in query["sql"]
     ]
     assert len(statements) == 1
+
+
+def test_without_scripts(browser, maya, module, finished):
+    shown = browser.get(go_on(browser, finished)["Location"]).content.decode()
+    # What browsers without scripts load instead.
+    assert "url=/take/plain/" in shown
+    page = browser.get("/take/plain/", follow=True).content.decode()
+    assert "About bus_ride" in page
+    assert "<form" in page
+
+
+def test_the_language_stays(browser, maya, module):
+    browser.log_in(maya)
+    answer_everything(browser)
+    review = browser.get("/take/complete/?language=es")
+    form = {"reviewed": review.context["reviewed"], "for": review.context["tag"]}
+    response = browser.post("/take/complete/", {**form, "language": "es"})
+    thanks = browser.get(response["Location"])
+    browser.post("/take/next-part/", {"for": thanks.context["tag"], "language": "es"})
+    assert browser.bootstrap()["language"] == "es"
+
+
+def test_a_person_who_opted_out_meanwhile_does_not_go_on(
+    browser, maya, module, finished
+):
+    Respondent.objects.filter(pk=maya.pk).update(withdrawn_at=timezone.now())
+    go_on(browser, finished)
+    assert not module.respondents.exists()

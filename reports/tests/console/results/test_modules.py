@@ -1,4 +1,4 @@
-"""What a district asks after the state's questions is in nobody's figures but its own."""
+"""What a district asks after the state's questions is in its own figures alone."""
 
 from __future__ import annotations
 
