@@ -326,6 +326,8 @@ def survey_next_part(request: HttpRequest) -> HttpResponse:
         return redirect("survey_complete")
     continue_session(request, next_session)
     response = redirect("survey_display")
+    # The browser's page tells it from a way back from the review.
+    response["Location"] += "?next-part=1"
     resume_cookie.set_resume_cookie(response, resume_token_for(next_session))
     if session.resumed:
         set_session_cookie(response, request)

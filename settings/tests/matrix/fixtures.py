@@ -204,6 +204,8 @@ ROUTE_PARAMETERS = (
     RouteParameter(
         "open_codes_batch* batch", pk_of("batch"), only_user="administrator"
     ),
+    # The state's round, in which each district sees its own questions.
+    RouteParameter("administration_modules pk", pk_of("shared"), owned=False),
     RouteParameter("administration_* pk", pk_of("administration"), shared=True),
     # A draft is in the session of the user who typed it. Here there is none.
     RouteParameter(

@@ -35,6 +35,7 @@ def test_the_districts_pages_follow_in_the_same_visit(at_thanks, maya, module):
     page.get_by_role("button", name=GO_ON).click()
     page.wait_for_url("**/take/**")
     is_on(page, 1)
+    expect(page.locator("#to-review")).to_be_hidden()
     page.get_by_label("About bus_ride").fill("long")
     next_page(page)
     is_on(page, 2)

@@ -93,7 +93,7 @@ def test_one_visit_leads_from_the_state_to_the_district(
     assert GO_ON in finished.content.decode()
     assert "2 more pages" in finished.content.decode()
 
-    assert go_on(browser, finished)["Location"] == "/take/"
+    assert go_on(browser, finished)["Location"] == "/take/?next-part=1"
     shown = browser.bootstrap()
     assert (shown["pages"], shown["answers"]) == (2, {})
     base = shown["revision"]
@@ -168,7 +168,7 @@ def test_another_device_reads_no_answers_of_the_district(
 
 
 def test_two_clicks_make_one_respondent(browser, maya, module, finished):
-    assert go_on(browser, finished)["Location"] == "/take/"
+    assert go_on(browser, finished)["Location"] == "/take/?next-part=1"
     # Its reply was lost: the same cookies come again.
     assert go_on(browser, finished)["Location"] == "/take/"
 
