@@ -39,6 +39,11 @@ class Migration(migrations.Migration):
                 to="survey.administration",
             ),
         ),
+        migrations.AddField(
+            "administration",
+            "stopped_at",
+            models.DateTimeField(blank=True, null=True),
+        ),
         migrations.AddConstraint(
             "administration",
             models.CheckConstraint(

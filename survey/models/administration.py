@@ -165,6 +165,8 @@ class Administration(
         blank=True,
         related_name="modules",
     )
+    # Since when the state offers this module to nobody any more.
+    stopped_at = models.DateTimeField(null=True, blank=True)
     # When starts without an answer were deleted:
     # `survey.fieldwork.open_codes.empty_starts`.
     empty_starts_deleted_at = models.DateTimeField(null=True, blank=True)

@@ -162,6 +162,7 @@ def _find_module(
         module_of=session.administration_id,
         module_of__district_pages_limit__gt=0,
         district__in=district,
+        stopped_at=None,
         opens_at__lte=now,
         closes_at__gt=now,
     )

@@ -8,7 +8,7 @@ from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.db.models import Model
 from django.http import Http404, HttpResponse, QueryDict
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_http_methods
@@ -27,6 +27,7 @@ from survey.fieldwork.administrations.modules import (
     change_questions,
     districts_to_add_in,
     modules_with_pages,
+    set_stopped,
     surveys_of_modules,
 )
 from survey.fieldwork.administrations.queries import administration_or_404
@@ -102,6 +103,9 @@ def administration_modules(request: StaffRequest, pk: int) -> HttpResponse:
         raise Http404
     districts = districts_to_add_in(permissions, state_round)
     is_state = permissions.places(C.MANAGE_SURVEYS).state
+    if is_state and "module" in request.POST:
+        _stop_or_allow(request, state_round)
+        return redirect("administration_modules", pk)
     keys = District.objects.filter(pk__in=[district.pk for district in districts])
     modules = list(modules_with_pages(state_round, None if is_state else keys))
     of_district = {module.district_id: module for module in modules}
@@ -126,6 +130,21 @@ def administration_modules(request: StaffRequest, pk: int) -> HttpResponse:
         "limit": _limit_in_words(state_round),
     }
     return render(request, "survey/console/administration_modules.html", context)
+
+
+def _stop_or_allow(request: StaffRequest, state_round: Administration) -> None:
+    """Stop a module, or allow it again, as the state decides."""
+    key = request.POST["module"]
+    modules = modules_with_pages(state_round)
+    module = get_object_or_404(modules, pk=key if key.isdecimal() else 0)
+    is_stopped = "stop" in request.POST
+    set_stopped(module=module, is_stopped=is_stopped, by=request.user, request=request)
+    words = (
+        _("Nobody goes on to the questions of %(district)s any more.")
+        if is_stopped
+        else _("The questions of %(district)s are allowed again.")
+    )
+    messages.success(request, words % {"district": module.district})
 
 
 def _save(request: StaffRequest, state_round: Administration, form: ModuleForm) -> bool:

@@ -39,7 +39,7 @@ def schools_of_module(
 
     2 statements.
     """
-    if state_round.districts.filter(pk=district_id).exists():
+    if state_round.districts.filter(pk__in=[district_id]).exists():
         return []
     return list(state_round.schools.filter(district=district_id))
 

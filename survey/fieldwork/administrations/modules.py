@@ -14,8 +14,10 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from accounts import audit
 from accounts.models import District, User
 from accounts.permissions import Capability, Permissions
 from survey.fieldwork.administrations import checks
@@ -112,6 +114,32 @@ def change_questions(
         by=by,
         request=request,
     )
+
+
+@transaction.atomic
+def set_stopped(
+    *,
+    module: Administration,
+    is_stopped: bool,
+    by: User,
+    request: HttpRequest | None = None,
+) -> None:
+    """Let nobody go on to a module any more, or allow it again; for the state.
+
+    People who have come to it may finish. Raises PermissionDenied.
+    """
+    if not Permissions(by).may_own(None):
+        raise PermissionDenied
+    rows = Administration.objects.filter(pk=module.pk, stopped_at__isnull=is_stopped)
+    # A second click changes nothing, and has no entry.
+    if rows.update(stopped_at=timezone.now() if is_stopped else None):
+        audit.record(
+            "stop module" if is_stopped else "allow module",
+            by=by,
+            request=request,
+            subject=module,
+            district=module.district,
+        )
 
 
 def may_add_in(permissions: Permissions, district: District) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from django.urls import reverse
 
+from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
 from survey.models import Administration
 from survey.tests.administrations.test_modules import ONE_PAGE, publish_for
@@ -121,3 +122,33 @@ def test_the_page_takes_few_statements(
         choose(client, state_round, staff.riverside, published)
     with django_assert_max_num_queries(17):
         client.get(page_of(state_round))
+
+
+def test_the_state_stops_and_allows_questions(client, staff, state_round):
+    published = publish_for(staff.riverside)
+    log_in(client, staff.dana)
+    choose(client, state_round, staff.riverside, published)
+    module = state_round.modules.get()
+
+    # Not the district itself.
+    client.post(page_of(state_round), {"module": module.pk, "stop": "1"})
+    module.refresh_from_db()
+    assert module.stopped_at is None
+
+    log_in(client, staff.state)
+    for number in (1, 2):
+        client.post(page_of(state_round), {"module": module.pk, "stop": "1"})
+        module.refresh_from_db()
+        assert module.stopped_at is not None
+        assert AuditEntry.objects.filter(action="stop module").count() == 1, number
+    log_in(client, staff.dana)
+    page = client.get(page_of(state_round)).content.decode()
+    assert "The state has stopped these questions" in page
+
+    log_in(client, staff.state)
+    client.post(page_of(state_round), {"module": module.pk, "allow": "1"})
+    module.refresh_from_db()
+    assert module.stopped_at is None
+    # Rounds of its own have no such button.
+    gone = client.post(page_of(state_round), {"module": state_round.pk, "stop": "1"})
+    assert gone.status_code == 404

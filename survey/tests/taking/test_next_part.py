@@ -210,6 +210,7 @@ def test_a_district_without_a_module_is_not_concerned(browser, module, noor):
     [
         {"closes_at": timezone.now() - timedelta(minutes=1)},
         {"opens_at": timezone.now() + timedelta(days=1)},
+        {"stopped_at": timezone.now()},
     ],
 )
 def test_a_module_that_is_not_open_takes_nobody(browser, maya, module, change):
