@@ -35,6 +35,7 @@ urlpatterns = [
         name="survey_plain_page",
     ),
     path("take/complete/", views.survey_complete, name="survey_complete"),
+    path("take/next-part/", views.survey_next_part, name="survey_next_part"),
     path(
         "content/<slug:digest>/<slug:renderer>/<slug:language>/<int:n>/",
         views.survey_content,

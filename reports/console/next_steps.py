@@ -49,6 +49,9 @@ def next_step(
             address = reverse("results_list") if more else address
             return NextStep(_("See results"), address)
         return see_rates if rates else None
+    if administration.module_of_id is not None:
+        # People come to it from the state's round.
+        return see_rates if state != State.PLANNED else None
     if administration.denominator == Denominator.COUNT:
         if permissions.has(C.MANAGE_ROSTERS):
             address = _page("open_codes_list", administration)
@@ -121,6 +124,7 @@ def cards_step(
     if (
         state in (State.PLANNED, State.CLOSED)
         or administration.denominator == Denominator.COUNT
+        or administration.module_of_id is not None
         or not permissions.has(C.SEE_IDENTITIES)
         or not rates
         or rates[0].is_total

@@ -37,11 +37,15 @@ from reports.rates.rate_lines import RateTotal
 from reports.results.access import capability_for
 from survey.console.administrations.fields import survey_in_words
 from survey.fieldwork.administrations import (
+    administrations_for,
     has_people,
     may_manage,
     subgroup_label,
 )
-from survey.fieldwork.administrations.queries import administration_or_404
+from survey.fieldwork.administrations.queries import (
+    administration_or_404,
+    with_titles,
+)
 from survey.fieldwork.emails.figures import Figures, read_figures
 from survey.fieldwork.login_cards.card_sets import (
     administrations_with_cards,
@@ -70,6 +74,9 @@ class StepPage:
     denominator: str = ""
     is_for_closed: bool = False
     is_for_waves: bool = False
+    # Only for rounds of the state to which districts may add pages, and for each of
+    # these districts.
+    has_modules: bool = False
     # What people do there, as they would search for it.
     synonyms: StrOrPromise = ""
 
@@ -94,7 +101,11 @@ ROSTER, COUNT = Denominator.ROSTER, Denominator.COUNT
 QUESTIONS = Step(
     gettext_lazy("Questions"),
     "list-checks",
-    ("administration_questionnaire", "administration_test_link"),
+    (
+        "administration_questionnaire",
+        "administration_test_link",
+        "administration_modules",
+    ),
     (
         StepPage(
             C.SEE_RATES,
@@ -103,6 +114,13 @@ QUESTIONS = Step(
         ),
         StepPage(
             C.SEE_RATES, "administration_test_link", gettext_lazy("Try the survey")
+        ),
+        StepPage(
+            C.MANAGE_SURVEYS,
+            "administration_modules",
+            gettext_lazy("Districts' questions"),
+            has_modules=True,
+            synonyms=gettext_lazy("module, own questions of a district, add pages"),
         ),
     ),
 )
@@ -215,6 +233,8 @@ PUBLISH = Step(
     ),
 )
 STEPS = (QUESTIONS, PEOPLE, INVITATIONS, LIVE, RESULTS, PUBLISH)
+# People come to a module from the state's round, and its results are never published.
+NOT_OF_MODULES = (PEOPLE, INVITATIONS, PUBLISH)
 
 
 def step_pages(
@@ -225,6 +245,8 @@ def step_pages(
     No statement, or 1 for users who may not see responses, of closed rounds.
     """
     is_closed = administration.state_at(timezone.now()) == State.CLOSED
+    if administration.module_of_id is not None and step in NOT_OF_MODULES:
+        return []
 
     def may_open(page: StepPage) -> bool:
         if page.denominator not in ("", administration.denominator):
@@ -237,6 +259,10 @@ def step_pages(
             return permissions.has(C.SEE_RESPONSES) or (
                 permissions.has(C.SEE_RESULTS)
                 and permissions.has(capability_for(administration))
+            )
+        if page.has_modules:
+            return bool(administration.district_pages_limit) and permissions.has(
+                C.MANAGE_SURVEYS
             )
         if page.needs is C.MANAGE_SURVEYS:
             return may_manage(permissions, administration)
@@ -324,6 +350,8 @@ class Workspace:
         )
         for step, (progress, figure) in readings:
             pages = pages_of(self.permissions, administration, step)
+            if administration.module_of_id is not None and step in NOT_OF_MODULES:
+                continue
             if not pages and step in (PUBLISH, RESULTS, INVITATIONS):
                 # Not a step of this user.
                 continue
@@ -480,6 +508,7 @@ def administration_detail(request: StaffRequest, pk: int) -> HttpResponse:
         "reports/workspace.html",
         {
             "administration": administration,
+            "followed": administration_followed(permissions, administration),
             "survey": survey_in_words(administration.published),
             "subgroups": [subgroup_label(name) for name in administration.subgroups],
             "survey_address": survey_address,
@@ -491,6 +520,16 @@ def administration_detail(request: StaffRequest, pk: int) -> HttpResponse:
             "workspace": workspace,
         },
     )
+
+
+def administration_followed(
+    permissions: Permissions, administration: Administration
+) -> Administration | None:
+    """Return the state's round that a module follows. No statement for others."""
+    if administration.module_of_id is None:
+        return None
+    visible = with_titles(administrations_for(permissions, C.SEE_RATES))
+    return visible.filter(pk=administration.module_of_id).first()
 
 
 def _email_figures(administration: Administration) -> Figures | None:

@@ -246,12 +246,16 @@ def _store_administration(
 
     students = students_by_school(administration)
     is_count = administration.denominator == Denominator.COUNT
+    is_module = administration.module_of_id is not None
+    if is_module:
+        supplied = rates_of_followed_round(administration)
+    grades = grades_of_followed_round(administration, counts.grades)
     rates: dict[tuple[int], tuple[object, ...]] = {}
     for school, district in districts.items():
         percent = percent_of(school, district)
         of_school = counts.schools.get(school) or SchoolRateCounts()
         eligible, unit = of_school.eligible, ""
-        if is_count:
+        if is_count or is_module:
             unit, eligible = supplied.get((administration.pk, school), ("", 0))
             if unit == SchoolCount.Unit.STUDENTS:
                 students[school] = eligible
@@ -279,9 +283,52 @@ def _store_administration(
     curves = {place: (hours,) for place, hours in counts.curves.items()}
     return (
         synchronise(SchoolRate, administration, SCHOOL_COLUMNS, rates)
-        + synchronise(GradeRate, administration, GRADE_COLUMNS, counts.grades)
+        + synchronise(GradeRate, administration, GRADE_COLUMNS, grades)
         + synchronise(Curve, administration, CURVE_COLUMNS, curves)
     )
+
+
+def rates_of_followed_round(
+    module: Administration,
+) -> dict[tuple[int, int], tuple[str, int]]:
+    """Return whom a module's round has invited, as `supplied_counts` does.
+
+    The respondents of a module are those who came so far: they are no denominator. 1
+    statement.
+    """
+    rates = SchoolRate.objects.filter(
+        administration=module.module_of_id, district=module.district_id
+    )
+    return {
+        (module.pk, school): (unit, eligible)
+        for school, unit, eligible in rates.values_list("school", "unit", "eligible")
+    }
+
+
+def grades_of_followed_round(
+    administration: Administration,
+    grades: dict[tuple[int, str], tuple[int, int, int]],
+) -> dict[tuple[int, str], tuple[int, int, int]]:
+    """Return grades with the people a module's round has invited. At most 1 statement.
+
+    Whoever has changed the grade since counts in the one of before: there may be more
+    than were invited.
+    """
+    if administration.module_of_id is None:
+        return grades
+    invited = GradeRate.objects.filter(
+        administration=administration.module_of_id,
+        school__district=administration.district_id,
+    )
+    eligible = {
+        (school, grade): number
+        for school, grade, number in invited.values_list("school", "grade", "eligible")
+    }
+    counted = {}
+    for key in eligible.keys() | grades.keys():
+        _came, started, finished = grades.get(key, (0, 0, 0))
+        counted[key] = (max(eligible.get(key, 0), started), started, finished)
+    return counted
 
 
 def _percents(
@@ -310,6 +357,8 @@ def students_by_school(administration: Administration) -> dict[int, int]:
         return {}
     related = Administration.objects.filter(
         role=Role.STUDENT,
+        # The students of a module are those of the state's round.
+        module_of=None,
         wave=administration.wave_id,
         denominator=Denominator.ROSTER,
     )

@@ -62,7 +62,9 @@ export class Navigation {
   async begin() {
     const { survey, display, drafts, bootstrap, finishing } = this.tab;
     const place = placeAtStart(bootstrap.tag);
-    this.cameFromReview = document.referrer.includes(bootstrap.urls.complete);
+    // The thanks of one part lead to the next one, which has nothing to review yet.
+    const isNextPart = new URLSearchParams(location.search).has("next-part");
+    this.cameFromReview = !isNextPart && document.referrer.includes(bootstrap.urls.complete);
     if (place && survey.isVisible(place.page)) {
       return display.show(place.page, { replace: true, item: place.item, first: true });
     }

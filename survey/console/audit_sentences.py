@@ -115,6 +115,8 @@ SURVEYS = {
     "close administration": gettext_noop("{who} closed {subject}"),
     "reopen administration": gettext_noop("{who} reopened {subject}"),
     "remove administration": gettext_noop("{who} removed {subject}"),
+    "stop module": gettext_noop("{who} stopped {subject}, which a district asks"),
+    "allow module": gettext_noop("{who} allowed {subject}, which a district asks"),
     "correct texts of administration": gettext_noop(
         "{who} corrected texts of {subject}"
     ),

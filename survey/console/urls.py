@@ -5,7 +5,13 @@ from __future__ import annotations
 from django.urls import path, register_converter
 
 from survey.console import jobs
-from survey.console.administrations import devices, edit_views, open_views, waves
+from survey.console.administrations import (
+    devices,
+    edit_views,
+    modules,
+    open_views,
+    waves,
+)
 from survey.console.administrations import views as administrations
 from survey.console.calendar import views as calendar
 from survey.console.emails import texts as email_texts
@@ -254,6 +260,11 @@ urlpatterns = [
         "administrations/<int:pk>/devices/",
         devices.administration_devices,
         name="administration_devices",
+    ),
+    path(
+        "administrations/<int:pk>/district-questions/",
+        modules.administration_modules,
+        name="administration_modules",
     ),
     path(
         "administrations/<int:pk>/change/",

@@ -33,6 +33,8 @@ class Denominator(models.TextChoices):
 # The number of people below which state report cards usually show no cell.
 MINIMUM_GROUP = 10
 MAX_MINIMUM_GROUP = 100
+# Each page that a district adds makes the visit of all its people longer.
+MAX_DISTRICT_PAGES = 20
 # Long enough to remind schools on two mornings.
 CLOSES_SOON = timedelta(days=2)
 
@@ -147,6 +149,24 @@ class Administration(
     messages_have_codes = models.BooleanField(default=False, db_default=False)
     opens_at = models.DateTimeField()
     closes_at = models.DateTimeField()
+    # Most pages that each district may add to a round of the state, in a module of its
+    # own; 0: none.
+    district_pages_limit = models.PositiveSmallIntegerField(
+        default=0,
+        db_default=0,
+        validators=[MaxValueValidator(MAX_DISTRICT_PAGES)],
+    )
+    # The state's round whose people answer this one after it; see
+    # `survey.fieldwork.administrations.modules`.
+    module_of = models.ForeignKey(
+        "self",
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="modules",
+    )
+    # Since when the state offers this module to nobody any more.
+    stopped_at = models.DateTimeField(null=True, blank=True)
     # When starts without an answer were deleted:
     # `survey.fieldwork.open_codes.empty_starts`.
     empty_starts_deleted_at = models.DateTimeField(null=True, blank=True)
@@ -175,6 +195,23 @@ class Administration(
             models.CheckConstraint(
                 condition=Q(requires_consent=False) | ~Q(denominator="count"),
                 name="consent_is_for_people_on_a_roster",
+            ),
+            models.CheckConstraint(
+                condition=Q(district_pages_limit=0) | Q(district=None),
+                name="only_the_state_lets_districts_add_pages",
+            ),
+            # Nobody has a name in it, and nobody is invited to it alone.
+            models.CheckConstraint(
+                condition=Q(module_of=None)
+                | Q(
+                    district__isnull=False,
+                    coordinators_see_finished=False,
+                    joins_waves=False,
+                    requires_consent=False,
+                    messages_have_names=False,
+                    messages_have_codes=False,
+                ),
+                name="a_module_is_of_a_district_and_names_nobody",
             ),
         )
 

@@ -152,6 +152,18 @@ def digest_for(code: str, version: int) -> bytes:
     return hmac.digest(_digest_key(version), code.encode("ascii"), "sha256")
 
 
+def module_digest_for(
+    administration_id: int, respondent_id: int, version: int
+) -> bytes:
+    """Return what the database stores for a person who goes on to a module.
+
+    Instead of a code's digest: no code has these characters, so nobody can type it.
+    Only who has the key can tell which respondent of the state's round it is.
+    """
+    message = b"module/%d/%d" % (administration_id, respondent_id)
+    return hmac.digest(_digest_key(version), message, "sha256")
+
+
 def digests(code: str) -> list[bytes]:
     """Return the digests that may be stored for a code: one per key, newest first."""
     return [digest_for(code, version) for version in digest_versions()]

@@ -26,7 +26,10 @@ DOMAIN, ADULTS = "respondents", "adults"
 FALLBACK = "en"
 # Keys of the page of an open code, of login cards, posters and letters, of footers and
 # of what only the server writes begin like these; a tab does not need them.
-NOT_IN_TABS = ("start_", "card_", "paper_", "slider_", "about_", "site_", "review_")
+NOT_IN_TABS = (
+    *("start_", "card_", "paper_", "slider_", "about_", "site_", "review_"),
+    *("module_",),
+)
 # Surveys come in more languages than there are messages for, so this lists
 # the right-to-left languages that a school is likely to have.
 RIGHT_TO_LEFT = frozenset(

@@ -22,14 +22,14 @@ from survey.taking.storage import GRACE, as_datetime
 SAVED_ANSWERS = """
 SELECT NULL AS item_id, NULL AS value, NULL AS revision, r.issue, r.completed_at,
        r.withdrawn_at, a.closes_at, {clock}, a.replays_answers, {only_device}, a.role,
-       {place}
+       a.district_pages_limit, {place}
 FROM survey_respondent r
 JOIN survey_administration a ON a.id = r.administration_id
 {place_joins}
 WHERE r.id = %s AND r.administration_id = %s
 UNION ALL
 SELECT x.item_id, x.value, x.revision, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-       NULL
+       NULL, NULL
 FROM survey_response x
 WHERE x.administration_id = %s AND x.respondent_id = %s
 """
@@ -66,6 +66,8 @@ class SavedAnswers:
     is_finished: bool
     # Of the administration: adults are addressed more formally.
     role: str
+    # Most pages that a district may add after this round; 0: none.
+    district_pages: int = 0
     # Of each stored row, by the item's id.
     revisions: Mapping[int, int] = field(default_factory=dict)
     # What the page around the survey shows of the school.
@@ -109,7 +111,7 @@ def read_saved_answers(
     if person is None or person[2] is not None:
         raise SessionEnded("withdrawn")
     issue, completed_at, _, closes_at, clock = person[:5]
-    replays_answers, only_device, role, place = person[5:]
+    replays_answers, only_device, role, district_pages, place = person[5:]
     hidden = not replays_answers and (not device or only_device != device)
     is_finished = completed_at is not None
     if hidden:
@@ -146,6 +148,7 @@ def read_saved_answers(
         hidden=hidden,
         is_finished=is_finished,
         role=role,
+        district_pages=district_pages,
         revisions=revisions,
         place=places.parse_place(place),
     )

@@ -104,6 +104,30 @@ def start_session(
     rotate_token(request)
 
 
+def continue_session(request: HttpRequest, session: RespondentSession) -> None:
+    """Let the browser's session go on with another part of the same visit.
+
+    The cookies stay: a lost reply, or a second click, costs nothing. A login with the
+    person's code elsewhere ends it, as it would have ended the first part. 1 session
+    write, 1 write at the store's cache. A resumed session is started anew.
+    """
+    taking = request.session.get("taking")
+    if taking is None:
+        start_session(request, session)
+        return
+    stored = asdict(session) | {"written_at": int(time.time())}
+    del stored["resumed"]
+    request.session["taking"] = stored
+    # Finishing the first part had shortened it.
+    request.session.set_expiry(None)
+    request.session.save()
+    # Already written, so the middleware must not write it again.
+    request.session.modified = False
+    sessions = caches[settings.SESSION_CACHE_ALIAS]
+    live = f"live.{session.respondent_id}"
+    sessions.set(live, request.session.session_key, settings.SESSION_COOKIE_AGE)
+
+
 def set_session_cookie(response: HttpResponse, request: HttpRequest) -> None:
     """Do what Django's middleware does with a session that it has saved itself."""
     response.set_cookie(

@@ -47,6 +47,7 @@ from survey.taking.completion import (
 from survey.taking.language_names import languages_of, missing_language
 from survey.taking.login import LoginRefused
 from survey.taking.login_session import log_in, set_login_cookies, start_number_of
+from survey.taking.next_part import NextPart, begin_part, next_part, number_of
 from survey.taking.page_save import (
     RESPONDENT_HEADER,
     BadRequest,
@@ -65,11 +66,13 @@ from survey.taking.saved_answers import (
 )
 from survey.taking.session import (
     RespondentSession,
+    continue_session,
     current_session,
     ends_previous_login,
     extend_session,
     has_just_begun,
     resume_token_for,
+    set_session_cookie,
     shorten_session,
 )
 from survey.taking.unavailable import retry_once, wants_json
@@ -250,7 +253,8 @@ def survey_accent(request: HttpRequest, digits: str) -> HttpResponse:
 def survey_complete(request: HttpRequest) -> HttpResponse:
     """Review the answers, finish, or say thank you.
 
-    GET: 1 read, 1 session read. POST: 1 write, 1 session write.
+    GET: 1 read, 1 session read; 3 reads more at the end of a round to which districts
+    may add pages. POST: 1 write, 1 session write.
     """
     session = current_session(request)
     if session is None:
@@ -281,18 +285,75 @@ def survey_complete(request: HttpRequest) -> HttpResponse:
     else:
         role = saved.role
         context["place"] = saved.place
-        is_finished = saved.completed_at is not None or (
-            saved.is_finished
-            and devices.has_finished_here(request.COOKIES, session.respondent_id)
-        )
+        is_finished = _is_finished_here(request, session, saved)
         show = _thanks_context if is_finished else _review_context
         context |= show(session, published, saved, language)
+        if is_finished:
+            device = devices.device_of(request.COOKIES)
+            context["next_part"] = next_part(session, saved, device)
     context |= frame_context(published, language, role)
     response = render(request, "survey/survey_complete.html", context)
     # The reply that shortened the session was lost, and the browser asks again.
     if request.method == "POST" and is_finished:
         shorten_session(request, response, session)
     return response
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+@retry_once
+@uses_forced_read_router(PublishedSurvey)
+def survey_next_part(request: HttpRequest) -> HttpResponse:
+    """Go on to the district's pages, in the same visit.
+
+    POST: 4 reads, 2 writes, 1 session read and 1 session write.
+    """
+    session = current_session(request)
+    if session is None:
+        return end_session(request)
+    if request.method != "POST":
+        return redirect("survey_display")
+    # The second click of a double click, or a lost reply.
+    if session.start_number == number_of(request.POST.get("for", "")):
+        return redirect("survey_display")
+    if is_another_persons_tab(request, session):
+        return refuse_other_person(request)
+    part = _next_part_of(request, session)
+    device_id = devices.read_device_id(request.COOKIES)
+    device = devices.digest_of(device_id)
+    next_session = part and begin_part(request, session, part, device)
+    if not next_session:
+        return redirect("survey_complete")
+    continue_session(request, next_session)
+    response = redirect("survey_display")
+    # The browser's page tells it from a way back from the review.
+    response["Location"] += "?next-part=1"
+    resume_cookie.set_resume_cookie(response, resume_token_for(next_session))
+    if session.resumed:
+        set_session_cookie(response, request)
+    return response
+
+
+def _next_part_of(request: HttpRequest, session: RespondentSession) -> NextPart | None:
+    device = devices.device_of(request.COOKIES)
+    published = published_survey(session.digest)
+    try:
+        saved = read_saved_answers(session, published, device)
+    except SessionEnded:
+        return None
+    if not _is_finished_here(request, session, saved):
+        return None
+    return next_part(session, saved, device)
+
+
+def _is_finished_here(
+    request: HttpRequest, session: RespondentSession, saved: SavedAnswers
+) -> bool:
+    """Return whether the person has finished, as far as this device may learn it."""
+    return saved.completed_at is not None or (
+        saved.is_finished
+        and devices.has_finished_here(request.COOKIES, session.respondent_id)
+    )
 
 
 def _review_context(

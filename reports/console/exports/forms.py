@@ -228,6 +228,14 @@ class ExportForm(forms.Form):
                     " names out."
                 ),
             )
+        if identities and any(chosen.module_of_id for chosen in self.chosen()):
+            self.add_error(
+                "identities",
+                _(
+                    "The questions of a district are answered without names. Leave"
+                    " names out, or this survey round."
+                ),
+            )
         finished_only = bool(given.get("finished_only"))
         # The job checks again, when more people may have started.
         if not self.errors:

@@ -144,7 +144,9 @@ def results_csv(request: StaffRequest, pk: int) -> HttpResponse:
 @require_POST
 def results_share(request: StaffRequest, pk: int) -> HttpResponse:
     """Share results with the coordinators of the schools, or stop sharing them."""
-    administration = own_administration_or_404(request.permissions, pk)
+    administration = own_administration_or_404(
+        request.permissions, pk, with_modules=True
+    )
     roll_up = get_object_or_404(ResultsRollUp, pk=administration.pk)
     shares = request.POST.get("share") == "yes"
     if shares and roll_up.released_at is None:

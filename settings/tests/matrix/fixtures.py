@@ -204,6 +204,8 @@ ROUTE_PARAMETERS = (
     RouteParameter(
         "open_codes_batch* batch", pk_of("batch"), only_user="administrator"
     ),
+    # The state's round, in which each district sees its own questions.
+    RouteParameter("administration_modules pk", pk_of("shared"), owned=False),
     RouteParameter("administration_* pk", pk_of("administration"), shared=True),
     # A draft is in the session of the user who typed it. Here there is none.
     RouteParameter(
@@ -400,6 +402,8 @@ def create_place(
         role="teacher",
         **({"schools": schools} if is_second_school else {"districts": [district]}),
     )
+    if not is_second_school:
+        create_module(mark, published, shared, district)
     respondent = create_respondent(administration, school, published, mark)
     respondent_of_shared = create_respondent(shared, school, published, mark)
     for scored in (administration, shared):
@@ -452,6 +456,20 @@ def create_place(
             **create_feed(mark, district, administrator, administration),
             **create_personal_objects(mark, administrator),
         },
+    )
+
+
+def create_module(
+    mark: str, published: PublishedSurvey, shared: Administration, district: District
+) -> None:
+    """Create what a district asks after the state's round, for itself alone."""
+    Administration.objects.filter(pk=shared.pk).update(district_pages_limit=2)
+    create_administration(
+        f"{mark}-module",
+        published,
+        district=district,
+        module_of=shared,
+        requires_consent=False,
     )
 
 
@@ -871,8 +889,7 @@ def create_administration(
         # The files of this small district are about permissions.
         minimum_group=1,
         # So that its pages are there.
-        requires_consent=more.get("denominator") != "count",
-        **more,
+        **{"requires_consent": more.get("denominator") != "count", **more},
     )
     # So that its results are there.
     ResultsRollUp.objects.create(

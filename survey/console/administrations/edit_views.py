@@ -91,7 +91,9 @@ def _everywhere(owner: District | None) -> str:
 @needs(C.MANAGE_SURVEYS)
 @require_http_methods(["GET", "HEAD", "POST"])
 def administration_close(request: StaffRequest, pk: int) -> HttpResponse:
-    administration = own_administration_or_404(request.permissions, pk)
+    administration = own_administration_or_404(
+        request.permissions, pk, with_modules=True
+    )
     initial = {"seen": administration.changes}
     form = CloseAdministrationForm(request.POST or None, initial=initial)
     if form.is_bound and form.is_valid():
@@ -158,7 +160,9 @@ def administration_reopen(request: StaffRequest, pk: int) -> HttpResponse:
 @needs(C.MANAGE_SURVEYS)
 @require_http_methods(["GET", "HEAD", "POST"])
 def administration_remove(request: StaffRequest, pk: int) -> HttpResponse:
-    administration = own_administration_or_404(request.permissions, pk)
+    administration = own_administration_or_404(
+        request.permissions, pk, with_modules=True
+    )
     form = RemoveAdministrationForm(request.POST or None, administration=administration)
     if form.is_bound and form.is_valid():
         try:

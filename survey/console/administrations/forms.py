@@ -47,7 +47,11 @@ from survey.models import (
     Role,
     Wave,
 )
-from survey.models.administration import MAX_MINIMUM_GROUP, MINIMUM_GROUP
+from survey.models.administration import (
+    MAX_DISTRICT_PAGES,
+    MAX_MINIMUM_GROUP,
+    MINIMUM_GROUP,
+)
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -79,6 +83,7 @@ FOLDED = (
     "minimum_group",
     "subgroups",
     "joins_waves",
+    "district_pages_limit",
 )
 
 
@@ -275,6 +280,22 @@ class AdministrationForm(forms.Form):
         ),
     )
 
+    district_pages_limit = forms.IntegerField(
+        min_value=0,
+        max_value=MAX_DISTRICT_PAGES,
+        label=_("Pages that each district may add"),
+        help_text=_(
+            "Districts can ask their own people some more questions after the last"
+            " page, with the same login. Only they see the answers, and these results"
+            " stay as they are. Leave it empty to allow none."
+        ),
+        error_messages=dict.fromkeys(
+            ("invalid", "min_value", "max_value"),
+            format_lazy(_("Enter a whole number from 0 to {}."), MAX_DISTRICT_PAGES),
+        ),
+        required=False,
+    )
+
     def __init__(
         self,
         data: QueryDict | None,
@@ -294,6 +315,9 @@ class AdministrationForm(forms.Form):
         self.survey_field.queryset = self.surveys
         self.places_field = cast(PlacesField, self.fields["places"])
         self.set_places(permissions, owner=owner)
+        if owner is not None:
+            # Only the state lets districts add pages.
+            del self.fields["district_pages_limit"]
         zone = time_zone()
         for name in ("opens_at", "closes_at"):
             hint = self.fields[name].help_text
@@ -311,6 +335,12 @@ class AdministrationForm(forms.Form):
     def clean_minimum_group(self) -> int:
         # Left empty: the number that the page had shown.
         return self.cleaned_data["minimum_group"] or self["minimum_group"].initial
+
+    def clean_district_pages_limit(self) -> int:
+        field = self["district_pages_limit"]
+        # A page that was loaded before an update does not have it.
+        is_sent = field.html_name in self.data
+        return (self.cleaned_data[field.name] if is_sent else field.initial) or 0
 
     def clean_denominator(self) -> str:
         return self.cleaned_data["denominator"] or self["denominator"].initial
@@ -424,6 +454,7 @@ class ChangeAdministrationForm(AdministrationForm):
                 "messages_have_names": plan.messages_have_names,
                 "messages_have_codes": plan.messages_have_codes,
                 "denominator": plan.denominator,
+                "district_pages_limit": plan.district_pages_limit or None,
                 "seen": administration.changes,
             },
         )
@@ -489,6 +520,7 @@ class ChangeAdministrationForm(AdministrationForm):
             messages_have_codes=cleaned["messages_have_codes"],
             denominator=cleaned["denominator"],
             requires_consent=cleaned["requires_consent"],
+            district_pages_limit=cleaned.get("district_pages_limit", 0),
         )
 
 

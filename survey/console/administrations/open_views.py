@@ -459,6 +459,12 @@ def _privacy_facts(form: OpenAdministrationForm) -> Iterator[str]:
             name != "consent_shows_finished" or privacy == Privacy.CONSENT
         ):
             yield str(form.fields[name].label)
+    if pages := cleaned.get("district_pages_limit"):
+        yield ngettext(
+            "Each district may add %(n)s page",
+            "Each district may add up to %(n)s pages",
+            pages,
+        ) % {"n": pages}
     # Those that were suggested need no check.
     if cleaned.get("subgroups", default_subgroups()) != default_subgroups():
         columns = len(cleaned["subgroups"])
@@ -531,6 +537,7 @@ def _open(request: StaffRequest, form: OpenAdministrationForm) -> Administration
             messages_have_codes=cleaned["messages_have_codes"],
             denominator=cleaned["denominator"],
             requires_consent=cleaned["requires_consent"],
+            district_pages_limit=cleaned.get("district_pages_limit", 0),
             by=request.user,
             request=request,
         )

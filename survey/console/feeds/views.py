@@ -247,6 +247,6 @@ def _pause(request: StaffRequest, pk: int, is_paused: bool, words: str) -> HttpR
 def _administrations(district: District) -> QuerySet[Administration]:
     """Return a district's administrations that take rosters and are not over."""
     offered = administrations_in(Places(districts=frozenset([district.pk]))).filter(
-        closes_at__gt=timezone.now(), denominator=Denominator.ROSTER
+        closes_at__gt=timezone.now(), denominator=Denominator.ROSTER, module_of=None
     )
     return with_titles(offered.order_by("opens_at", "pk"))

@@ -20,6 +20,7 @@ from accounts.permissions import Permissions
 from survey.database import advisory_locks
 from survey.fieldwork.administrations import checks
 from survey.fieldwork.administrations.checks import ChangeBlocked, EditConflict
+from survey.fieldwork.administrations.module_settings import follow_round
 from survey.fieldwork.administrations.plans import (
     COLUMNS,
     AdministrationPlan,
@@ -61,6 +62,8 @@ def open_administration(
     messages_have_names: bool = False,
     messages_have_codes: bool = False,
     requires_consent: bool = False,
+    district_pages_limit: int = 0,
+    module_of: Administration | None = None,
     by: User | str | None = None,
     request: HttpRequest | None = None,
 ) -> Administration:
@@ -96,6 +99,8 @@ def open_administration(
         messages_have_names=messages_have_names,
         messages_have_codes=messages_have_codes,
         requires_consent=requires_consent,
+        district_pages_limit=district_pages_limit,
+        module_of=module_of,
     )
     # The survey is checked later, under its lock.
     checks.check_new(administration, districts, schools)
@@ -162,6 +167,7 @@ def change_administration(
         current.districts.set(to.districts)
         current.schools.set(to.schools)
         _save(current, "change administration", by, request, before)
+        follow_round(current, before)
     return current
 
 
@@ -194,6 +200,7 @@ def close_administration(
         # The ten minutes of grace are part of the statement that saves a page.
         current.closes_at = now
         _save(current, "close administration", by, request, before)
+        follow_round(current, before)
     return current
 
 
@@ -222,6 +229,7 @@ def reopen_administration(
         before = plan_of(current)
         current.closes_at = closes_at
         _save(current, "reopen administration", by, request, before)
+        follow_round(current, before)
     return current
 
 

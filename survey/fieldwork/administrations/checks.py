@@ -19,6 +19,7 @@ from django.utils.translation import ngettext
 
 from accounts.models import District, School
 from accounts.place_settings import levels_of, minimum_group_of
+from survey.fieldwork.administrations.module_settings import check_limit
 from survey.fieldwork.administrations.plans import AdministrationPlan, format_moment
 from survey.fieldwork.administrations.queries import (
     MAX_NAMES,
@@ -85,6 +86,10 @@ def check_new(
     check_wave(new.district, new.wave)
     check_places(new.district, districts, schools)
     check_name(new.name)
+    if new.district_pages_limit and new.district is not None:
+        raise ValidationError(
+            {"district_pages_limit": _("Only the state lets districts add pages.")}
+        )
     new.full_clean()
 
 
@@ -124,6 +129,8 @@ def check_change(
                 )
             }
         )
+    if to.district_pages_limit != before.district_pages_limit:
+        check_limit(current, to.district_pages_limit)
     if to.wave != before.wave:
         check_wave(current.district, to.wave)
     if (to.districts, to.schools) != (before.districts, before.schools):

@@ -39,6 +39,7 @@ class AdministrationPlan:
     messages_have_names: bool
     messages_have_codes: bool
     requires_consent: bool
+    district_pages_limit: int
 
 
 # The properties that are columns of the administration itself.
@@ -112,4 +113,5 @@ def _audit_values(plan: AdministrationPlan) -> Mapping[str, object]:
         "minimum group in exports": plan.minimum_group,
         "answers can be joined with other waves": plan.joins_waves,
         "consent is required": plan.requires_consent,
+        "pages that a district may add": plan.district_pages_limit,
     }

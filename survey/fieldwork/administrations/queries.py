@@ -18,6 +18,9 @@ from survey.models import Administration, PublishedSurvey, Respondent
 # Names listed in one message.
 MAX_NAMES = 10
 MAX_NAME_LENGTH = 64
+# A module of a district has no people of its own to invite: they are those of the
+# state's round that it follows.
+ABOUT_PEOPLE = (Capability.SEE_IDENTITIES, Capability.MANAGE_ROSTERS)
 
 
 class AdministrationNotFound(LookupError):
@@ -40,15 +43,24 @@ def get_administration(name: str) -> Administration:
 def administrations_for(
     permissions: Permissions, capability: Capability
 ) -> QuerySet[Administration]:
-    """Return administrations offered where the user has the capability."""
-    return administrations_in(permissions.places(capability))
+    """Return administrations offered where the user has the capability.
+
+    A module only in its own district, and nowhere where people are invited.
+    """
+    administrations = administrations_in(permissions.places(capability))
+    if capability in ABOUT_PEOPLE:
+        return administrations.filter(module_of=None)
+    return administrations
 
 
 def administrations_in(places: Places) -> QuerySet[Administration]:
     """Return administrations offered in one of these places."""
     administrations = Administration.objects.all()
     if places.state:
-        return administrations
+        # What a district asks in a module is for itself alone.
+        return administrations.filter(
+            Q(module_of=None) | Q(district__in=places.districts)
+        )
     if not places:
         return administrations.none()
     own_schools = Q(schools__district__in=places.districts)
@@ -91,9 +103,17 @@ def administration_or_404(
     )
 
 
-def own_administration_or_404(permissions: Permissions, pk: int) -> Administration:
-    """Return an administration that the user may change, close and reopen."""
+def own_administration_or_404(
+    permissions: Permissions, pk: int, *, with_modules: bool = False
+) -> Administration:
+    """Return an administration that the user may change, close and reopen.
+
+    A module has dates, privacy and people of the round that it follows: it is found
+    only where the page suits it.
+    """
     administration = administration_or_404(permissions, pk, Capability.SEE_RATES)
+    if administration.module_of_id and not with_modules:
+        raise Http404
     if not may_manage(permissions, administration):
         raise Http404
     return administration
@@ -101,6 +121,9 @@ def own_administration_or_404(permissions: Permissions, pk: int) -> Administrati
 
 def may_manage(permissions: Permissions, administration: Administration) -> bool:
     """Return whether the user may change, close and reopen it."""
+    if administration.module_of_id:
+        places = permissions.places(Capability.MANAGE_SURVEYS)
+        return administration.district_id in places.districts
     return permissions.may_own(administration.district_id)
 
 

@@ -142,7 +142,8 @@ def remove_administration(
                     " cards or an e-mail. Try again when it has."
                 )
             )
-        has_codes = current.open_codes.exists()
+        # People come to a module as they begin with a code: without a row to lock.
+        has_codes = current.module_of_id is not None or current.open_codes.exists()
         pk = current.pk
         administration_removed(pk)
         codes = Q(open_code__in=current.open_codes.values("pk"))
@@ -158,7 +159,7 @@ def remove_administration(
 
 
 def reason_not_to_remove(administration: Administration) -> str:
-    """Return why it cannot be removed, or "". 3 statements."""
+    """Return why it cannot be removed, or "". 4 statements."""
     if has_started(administration):
         return _(STARTED)
     feeds = administration.feeds.filter(removed_at=None)
@@ -166,6 +167,11 @@ def reason_not_to_remove(administration: Administration) -> str:
         return _(
             "Roster syncs bring people to it: %(names)s."
             " Take it out of these roster syncs first."
+        ) % {"names": names}
+    modules = administration.modules.order_by("district__name")
+    if names := ", ".join(modules.values_list("district__name", flat=True)):
+        return _(
+            "Districts have added questions to it: %(names)s. They remove them first."
         ) % {"names": names}
     people = administration.respondents.count()
     if people > MOST_PEOPLE:

@@ -135,7 +135,9 @@ def write_windows(store: Store, administration_ids: list[int] | None = None) -> 
 def current_administrations() -> QuerySet[Administration]:
     """Return administrations for people on rosters that are not long closed."""
     return Administration.objects.filter(
-        denominator=Denominator.ROSTER, closes_at__gt=timezone.now() - KEPT
+        denominator=Denominator.ROSTER,
+        closes_at__gt=timezone.now() - KEPT,
+        module_of=None,
     )
 
 

@@ -151,6 +151,8 @@ class Command(BaseCommand):
         path, rejects = options["file"], options["rejects"]
         try:
             administration = get_administration(options["administration"])
+            if administration.module_of_id is not None:
+                raise CommandError("Nobody is invited to the questions of a district.")
             with (
                 path.open("rb") as file,
                 private_file(rejects) if rejects else nullcontext() as rejects_file,

@@ -37,6 +37,7 @@ from survey.models import (
     Respondent,
 )
 from survey.people.changes import changes_person
+from survey.people.opt_outs.modules import return_to_modules, withdraw_from_modules
 from survey.people.rosters.counted_groups import (
     Writer,
     keep_groups_of_returning,
@@ -192,6 +193,7 @@ def write_opt_outs(
     )
     OptOut.objects.bulk_create(outs, batch_size=BATCH)
     if not are_new:
+        withdraw_from_modules(writer, ids, now)
         mark_sets_of_people_outdated(people)
 
 
@@ -238,6 +240,7 @@ def take_back(
     else:
         with connection.cursor() as cursor:
             keep_groups_of_returning(cursor, [current.pk])
+            return_to_modules(cursor, [current.pk])
         rows.update(opted_out_at=None, withdrawn_at=ended.was_withdrawn_at)
     ended.ended_at, ended.ended_by = timezone.now(), by
     ended.save(update_fields=["ended_at", "ended_by"])
@@ -279,6 +282,7 @@ def carry_over(writer: Writer, withdrawn: Respondent, survivor: Respondent) -> N
         # Exports leave out what was answered with either record.
         rows = Respondent.objects.filter(pk=withdrawn.pk)
         rows.update(opted_out_at=survivor.opted_out_at, awaits_consent=False)
+        withdraw_from_modules(writer, [withdrawn.pk], timezone.now())
     elif withdrawn.opted_out_at:
         _withdraw(writer, survivor, withdrawn.opted_out_at)
         outs.update(respondent=survivor, was_withdrawn_at=survivor.withdrawn_at)
@@ -339,3 +343,4 @@ def _withdraw(writer: Writer, person: Respondent, at: datetime) -> None:
         awaits_consent=False,
         withdrawn_at=person.withdrawn_at or timezone.now(),
     )
+    withdraw_from_modules(writer, [person.pk], at)

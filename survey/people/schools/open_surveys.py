@@ -36,6 +36,8 @@ def open_surveys(listing: SchoolListing, language: str) -> list[OpenSurvey]:
     may_offer = Q(district=None) | Q(district=listing.district_id)
     rows = (
         Administration.objects.filter(opens_at__lte=now, closes_at__gt=now)
+        # People come to a module from the state's survey alone.
+        .filter(module_of=None)
         .filter(
             everywhere & may_offer
             | Q(schools=listing.pk)

@@ -182,7 +182,11 @@ ABOUT_IT = {
     name
     for name in foreign_keys_to(Administration)
     if name.startswith("survey.") and name != "survey.Response.administration"
-} - {"survey.Administration_districts.administration"}
+} - {
+    "survey.Administration_districts.administration",
+    # Modules of districts, which are removed before it.
+    "survey.Administration.module_of",
+}
 
 
 def tables_with_rows(names: set[str]) -> set[str]:

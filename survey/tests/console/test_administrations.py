@@ -732,7 +732,7 @@ def test_the_page_that_asks_takes_a_fixed_number_of_statements(
     for number in range(people):
         enrol(spring, staff.lincoln, issue=number + 1)
     log_in(client, staff.state)
-    with django_assert_num_queries(16):
+    with django_assert_num_queries(17):
         client.get(reverse("administration_remove", args=[spring.pk]))
 
 

@@ -196,12 +196,12 @@ def test_the_groups_in_which_a_person_counts_are_kept(administration, staff, may
 
 def test_opting_out_takes_few_statements(staff, maya, django_assert_num_queries):
     # A savepoint and its release, the row, its groups, the person, the opt-out,
-    # the card sets, the audit.
-    with django_assert_num_queries(8):
-        opt_out(maya, NO_FORM, by=staff.chen)
-    # A savepoint and its release, the row, the opt-out, the groups, the person, the
-    # opt-out, the ID of a list, the audit.
+    # the modules, the card sets, the audit.
     with django_assert_num_queries(9):
+        opt_out(maya, NO_FORM, by=staff.chen)
+    # A savepoint and its release, the row, the opt-out, the groups, the modules, the
+    # person, the opt-out, the ID of a list, the audit.
+    with django_assert_num_queries(10):
         take_back(maya, by=staff.chen)
 
 
