@@ -98,13 +98,13 @@ COMMANDS = {
         "release.bill_of_materials",
         "Writes a software bill of materials of this version",
     ),
-    "upgrade_data_folder": (
-        "installation.upgrades.host",
-        "Upgrades the data folder of a fleet's database host to another PostgreSQL",
-    ),
     "test_in_root": (
         "installation.debian_roots",
         "Runs the tests in a root folder with another release of Debian",
+    ),
+    "upgrade_data_folder": (
+        "installation.upgrades.host",
+        "Upgrades the data folder of a fleet's database host to another PostgreSQL",
     ),
 }
 
