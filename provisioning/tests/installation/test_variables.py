@@ -137,6 +137,10 @@ def test_zones_of_cities(zone):
     [
         ("america/chicago", "is it America/Chicago?"),
         ("America/New York", "is it America/New_York?"),
+        ("America/Honolulu", "is it Pacific/Honolulu?"),
+        ("denver", "is it America/Denver?"),
+        ("America/Chicargo", "is it America/Chicago?"),
+        ("Mars/Olympus", "such as"),
         ("US/Central", "such as"),
         ("CST6CDT", "such as"),
         ("", "is not set"),

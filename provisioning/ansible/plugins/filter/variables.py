@@ -61,7 +61,9 @@ def time_zone_problem(name: object) -> str:
         return ""
     by_folded = {zone.casefold(): zone for zone in sorted(zones)}
     folded = str(name).strip().replace(" ", "_").casefold()
-    close = get_close_matches(folded, by_folded, n=1)
+    city = folded.rpartition("/")[2]
+    close = [key for key in by_folded if key.endswith(f"/{city}")]
+    close = close or get_close_matches(folded, by_folded, n=1, cutoff=0.85)
     hint = f"; is it {by_folded[close[0]]}?" if close else ", such as America/Chicago"
     return f"{name!r} is not a zone that is named after a city{hint}"
 
