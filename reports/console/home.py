@@ -250,4 +250,8 @@ def have_people_in_own_schools(
             for administration in administrations
         )
     )
-    return flags
+    # People come to a module from the state's round.
+    return [
+        flag or administration.module_of_id is not None
+        for flag, administration in zip(flags, administrations, strict=True)
+    ]

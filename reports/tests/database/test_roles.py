@@ -8,6 +8,7 @@ from datetime import UTC, timedelta
 
 import pytest
 from django.db import DEFAULT_DB_ALIAS, connection
+from django.test import RequestFactory
 from django.utils import timezone
 
 from accounts.permissions import Places
@@ -28,7 +29,11 @@ from reports.tests.exports.conftest import released
 from survey.fieldwork.administrations.removal import remove_administration
 from survey.fieldwork.open_codes.limits import students_of_school
 from survey.fieldwork.open_codes.lookup import COLUMNS
-from survey.models import Administration, Identity, OpenCode
+from survey.models import Administration, Identity, OpenCode, Respondent
+from survey.taking.next_part import begin_part, next_part
+from survey.taking.published import published_survey
+from survey.taking.saved_answers import read_saved_answers
+from survey.taking.session import RespondentSession
 from survey.tests.database.test_partitions import (
     ADD,
     ROW,
@@ -36,6 +41,7 @@ from survey.tests.database.test_partitions import (
     session,
 )
 from survey.tests.open_codes.cast import open_code
+from survey.tests.taking.test_next_part import create_module
 from survey.tests.taking.test_storage_races import save
 
 pytestmark = [
@@ -174,6 +180,21 @@ def test_the_reports_role_can_count_and_export(administration, maya) -> None:
             assert taken.count_people() == {administration.pk: 1}
             assert taken.count_responses() == 3
     assert counts
+
+
+def test_the_taking_role_goes_on_to_a_module(administration, lincoln, maya) -> None:
+    module = create_module(administration, lincoln.district)
+    now = timezone.now()
+    Respondent.objects.filter(pk=maya.pk).update(started_at=now, completed_at=now)
+    digest = administration.published_id
+    taking = RespondentSession(administration.pk, maya.pk, 1, digest, "en", "tag")
+    with connected_as("taking"):
+        saved = read_saved_answers(taking, published_survey(digest), "")
+        part = next_part(taking, saved, "")
+        assert part is not None
+        begun = begin_part(RequestFactory().post("/"), taking, part, "a device")
+    assert begun is not None
+    assert begun.respondent_id == module.respondents.get().pk
 
 
 def test_the_console_and_worker_roles_can_list_people(administration, maya) -> None:

@@ -153,6 +153,18 @@ def test_a_file_of_both_parts_joins_nobody(staff, state_round, module):
 # Response rates
 
 
+def test_the_home_page_asks_nobody_to_invite_people(
+    client, staff, state_round, second_survey
+):
+    take_part(state_round, staff.washington, 1, safe="1")
+    add_module(state_round, staff.riverside, second_survey)
+    roll_up()
+    log_in(client, staff.dana)
+    page = client.get(reverse("console_home")).content.decode()
+    assert "Upload a roster" not in page
+    assert "0 of 13" in page
+
+
 def rate_of(administration, school) -> tuple[int, int, int]:
     rate = SchoolRate.objects.get(administration=administration, school=school)
     return rate.eligible, rate.started, rate.finished
