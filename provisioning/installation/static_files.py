@@ -46,7 +46,7 @@ def collect_static(
 
 def collect_files(environment: Mapping[str, str]) -> None:
     output_of(
-        [PYTHON, *arguments_for("install.static_files.collect_in_django")],
+        [PYTHON, *arguments_for("installation.static_files.collect_in_django")],
         failing="The static files can't be collected",
         env=environment,
     )
