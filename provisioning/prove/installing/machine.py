@@ -75,7 +75,8 @@ def make_root(root: Path, suite: str, mirror: Mirror) -> None:
     """Make a folder with a fresh Debian."""
     with step(f"Making a fresh Debian {suite}"):
         output_of(
-            ["debootstrap", f"--include={PACKAGES}", suite, root, mirror.packages],
+            # What it mounts there ends with it, however it ends.
+            ["unshare", "--mount", "debootstrap", f"--include={PACKAGES}", suite, root, mirror.packages],
             failing="debootstrap fails",
             cwd=Path("/"),
         )
@@ -177,9 +178,9 @@ class Machine:
     ) -> subprocess.CompletedProcess[bytes]:
         """Run a command there, as root."""
         entered = ["nsenter", f"--target={self.leader}"]
-        entered += ["--mount", "--uts", "--ipc", "--net", "--pid", "--wd=/root"]
+        entered += ["--mount", "--uts", "--ipc", "--net", "--pid"]
         return subprocess.run(
-            [*entered, "--", *command],
+            [*entered, "--", "sh", "-c", 'cd /root && exec "$@"', "sh", *command],
             input=input_bytes,
             capture_output=True,
             env=ENVIRONMENT,
