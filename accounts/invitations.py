@@ -80,9 +80,7 @@ def first_administrator_link(*, email: str, by: str) -> str:
     password.
     """
     with transaction.atomic():
-        memberships = Membership.objects.current().filter(
-            role=Membership.Role.STATE
-        )
+        memberships = Membership.objects.current().filter(role=Membership.Role.STATE)
         for membership in memberships.select_related("user"):
             if not is_pending(membership.user):
                 return ""

@@ -48,8 +48,8 @@ from provisioning.installation.up import (
     keep_options,
     merge_options,
     readiness,
-    refuse_other_owner,
     refuse_installed,
+    refuse_other_owner,
     up,
     variables_of,
 )
@@ -99,7 +99,9 @@ def users_line(*, separates: bool) -> str:
 
 
 def promise_line(*, has_replica: bool) -> str:
-    promise = "promise: A1, saved means flushed on the primary; if it is lost for good, so"
+    promise = (
+        "promise: A1, saved means flushed on the primary; if it is lost for good, so"
+    )
     if has_replica:
         return f"{promise} is what the replica had not received"
     return f"{promise} is what the last backup lacks: there is no replica"

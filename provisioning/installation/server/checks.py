@@ -20,8 +20,8 @@ from provisioning.ansible.plugins.filter.variables import (
 from provisioning.commands import Refusal
 from provisioning.installation.server.options import (
     HOME,
+    CertificateFiles,
     InstallOptions,
-    OwnCertificate,
 )
 
 # Whose packages the roles name.
@@ -35,13 +35,13 @@ QUOTES = re.compile(r"['\s]")
 
 
 def refuse_unusable(
-    options: InstallOptions, own: OwnCertificate | None, *, is_running: bool
+    options: InstallOptions, files: CertificateFiles | None, *, is_running: bool
 ) -> None:
     """Raise Refusal with all that is wrong with these options or this machine."""
     problems = [
         *machine_problems(Path("/etc/os-release").read_text(), is_running=is_running),
         *option_problems(options),
-        *(certificate_problems(own, options.host) if own and options.host else []),
+        *(certificate_problems(files, options.host) if files and options.host else []),
     ]
     if problems:
         raise Refusal("; ".join(problems))
@@ -158,7 +158,10 @@ def backup_variables(text: str) -> tuple[dict[str, str], str]:
         return {"backup_folder": text}, ""
     parts = address_of(text)
     if parts is None or not parts.hostname:
-        return {}, "write a folder, ssh://HOST?from=ADDRESS or s3://KEY:SECRET@HOST/BUCKET"
+        return (
+            {},
+            "write a folder, ssh://HOST?from=ADDRESS or s3://KEY:SECRET@HOST/BUCKET",
+        )
     more = {name: values[0] for name, values in parse_qs(parts.query).items()}
     if parts.scheme == "ssh":
         if "from" not in more:
@@ -190,28 +193,28 @@ def backup_variables(text: str) -> tuple[dict[str, str], str]:
     return {}, f"{parts.scheme}:// is no place for backups"
 
 
-def certificate_problems(own: OwnCertificate, host: str) -> Iterator[str]:
+def certificate_problems(files: CertificateFiles, host: str) -> Iterator[str]:
     """Check files as a browser would, with the certificate itself as authority."""
-    for option, path in (("--certificate", own.certificate), ("--key", own.key)):
+    for option, path in (("--certificate", files.certificate), ("--key", files.key)):
         if not path.is_file():
             yield f"{option}: there is no file {path}"
             return
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     # A passphrase can't be asked for, neither here nor by nginx at a boot.
     try:
-        server.load_cert_chain(own.certificate, own.key, password=lambda: b"")
+        server.load_cert_chain(files.certificate, files.key, password=lambda: b"")
     except ssl.SSLError as error:
         # The second: of another kind, such as RSA.
         if error.reason in ("KEY_VALUES_MISMATCH", "NO_CERTIFICATE_ASSIGNED"):
-            yield f"--key: {own.key} does not belong to {own.certificate}"
+            yield f"--key: {files.key} does not belong to {files.certificate}"
         else:
             yield (
-                f"--certificate: {own.certificate} and {own.key} are no certificate"
+                f"--certificate: {files.certificate} and {files.key} are no certificate"
                 " and key as PEM without a passphrase"
             )
         return
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    client.load_verify_locations(own.certificate)
+    client.load_verify_locations(files.certificate)
     client.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     try:
         shake_hands(server, client, host)

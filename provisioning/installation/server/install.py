@@ -20,8 +20,8 @@ from provisioning.installation.postgresql import postgresql_programs
 from provisioning.installation.server import checks, report
 from provisioning.installation.server.options import (
     HOME,
+    CertificateFiles,
     InstallOptions,
-    OwnCertificate,
     keep,
     merge,
     parse,
@@ -46,22 +46,22 @@ SMALL_BELOW_MB = 3500
 
 def main() -> int:
     os.umask(0o022)
-    given, own = parse()
-    options = merge(given, own_certificate=own is not None)
+    given, files = parse()
+    options = merge(given, own_certificate=files is not None)
     is_running = Supervisor(HOME).is_running()
-    checks.refuse_unusable(options, own, is_running=is_running)
+    checks.refuse_unusable(options, files, is_running=is_running)
     options = with_defaults(options)
     if not is_release():
         # From here on by the code of the release itself.
         release = copy_release(version_of())
         command = release / "provisioning" / "install"
-        os.execv(command, [str(command), *sys.argv[1:]])
+        os.execv(command, [str(command), *sys.argv[1:]])  # noqa: S606
     with (HOME / "installation.lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise Refusal("Another installation is under way on this machine") from None
-        install(options, own)
+        install(options, files)
     return report.conclude(options)
 
 
@@ -89,7 +89,7 @@ def memory_mb() -> int:
     return int(total) // 1024
 
 
-def install(options: InstallOptions, own: OwnCertificate | None) -> None:
+def install(options: InstallOptions, files: CertificateFiles | None) -> None:
     keep(options)
     packages = ["common", "firewall", "chrony", "updates", "certificate"]
     left_out = ["queue"] if options.size == "small" else []
@@ -98,8 +98,8 @@ def install(options: InstallOptions, own: OwnCertificate | None) -> None:
     with step("Compiling"):
         compile_release()
     link_first_release()
-    if own:
-        use_certificate(own)
+    if files:
+        use_certificate(files)
     inventory = ANSIBLE / "inventories" / "server"
     run_playbook(
         HOME,
@@ -110,10 +110,10 @@ def install(options: InstallOptions, own: OwnCertificate | None) -> None:
         wait_until_served(options)
 
 
-def use_certificate(own: OwnCertificate) -> None:
+def use_certificate(files: CertificateFiles) -> None:
     """Copy the owner's files to where nginx reads them, the key first."""
     CERTIFICATE.parent.mkdir(mode=0o700, exist_ok=True)
-    for source, target in ((own.key, KEY), (own.certificate, CERTIFICATE)):
+    for source, target in ((files.key, KEY), (files.certificate, CERTIFICATE)):
         draft = target.with_suffix(".new")
         draft.touch(mode=0o600)
         draft.write_bytes(source.read_bytes())
@@ -156,4 +156,3 @@ def wait_until_served(options: InstallOptions) -> None:
         raise Refusal(f"Not running: {names}; see {CURRENT}/provisioning/stack logs")
     if (status := report.status_over_tls(options)) != 200:
         raise Refusal(f"The login page is not served; its status is {status or None}")
-

@@ -32,7 +32,7 @@ class InstallOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnCertificate:
+class CertificateFiles:
     """Files that are read once, when they are given."""
 
     certificate: Path
@@ -41,7 +41,7 @@ class OwnCertificate:
 
 def parse(
     arguments: Sequence[str] | None = None,
-) -> tuple[dict[str, Any], OwnCertificate | None]:
+) -> tuple[dict[str, Any], CertificateFiles | None]:
     """Return the options that were given, and the owner's certificate if it was."""
     given = vars(parser().parse_args(arguments))
     certificate, key = given.pop("certificate"), given.pop("key")
@@ -51,7 +51,7 @@ def parse(
         raise Refusal("Choose --acme, or --certificate with --key")
     if certificate:
         caller = Path(os.environ.get("CALLER_FOLDER", ""))
-        return given, OwnCertificate(caller / certificate, caller / key)
+        return given, CertificateFiles(caller / certificate, caller / key)
     return given, None
 
 
@@ -66,7 +66,9 @@ def parser() -> argparse.ArgumentParser:
     add("--host", help="The name that browsers ask for: survey.example.org.")
     add("--email", help="The address of the first administrator.")
     add("--time-zone", help="The state's: America/Chicago. The machine's, if missing.")
-    add("--mail", help="smtp+tls://USER:PASSWORD@HOST:587; if missing, no mail is sent.")
+    add(
+        "--mail", help="smtp+tls://USER:PASSWORD@HOST:587; if missing, no mail is sent."
+    )
     add("--certificate", metavar="FILE", help="Your own, with its chain, as PEM.")
     add("--key", metavar="FILE", help="Its private key, as PEM.")
     add("--acme", metavar="URL", help=f"The authority that signs one ({ACME}).")
@@ -106,7 +108,9 @@ def merge(
         raise Refusal(f"{file} can't be read; move it away") from None
     settings = {**before["settings"], **dict(given["settings"])}
     merged = {
-        each.name: given[each.name] if given[each.name] is not None else before[each.name]
+        each.name: given[each.name]
+        if given[each.name] is not None
+        else before[each.name]
         for each in fields(InstallOptions)
         if each.name != "settings"
     }

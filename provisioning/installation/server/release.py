@@ -99,8 +99,8 @@ def copy_release(version: str) -> Path:
 
 def compile_release() -> None:
     """Compile it once: its programs' users may not write into it."""
-    command = [sys.executable, "-m", "compileall", "-q", "-j0", "-x", r"/\.venv/", ROOT]
-    subprocess.run(command, capture_output=True)
+    command = [sys.executable, "-m", "compileall", "-q", "-j0", "-x", r"/\.venv/"]
+    subprocess.run([*command, str(ROOT)], capture_output=True)
 
 
 def link_first_release() -> None:

@@ -65,14 +65,14 @@ def certificate_tasks(options: InstallOptions) -> Iterator[str]:
     failed = HOME / "certificate" / "failed"
     if options.acme and failed.exists():
         yield (
-            f"The authority signed no certificate: {failed.read_text().strip()}. Browsers"
-            " warn until it has. Once the name leads here and port 80 is open, run"
-            f" {COMMAND}/install again"
+            f"The authority signed no certificate: {failed.read_text().strip()}."
+            " Browsers warn until it has. Once the name leads here and port 80 is"
+            f" open, run {COMMAND}/install again"
         )
     else:
         yield (
-            "No authority that this system knows has signed the certificate, or a part of"
-            " its chain is missing: see what a browser says"
+            "No authority that this system knows has signed the certificate, or a part"
+            " of its chain is missing: see what a browser says"
         )
 
 
@@ -84,11 +84,12 @@ def name_tasks(options: InstallOptions) -> Iterator[str]:
         named = set()
     here = ", ".join(sorted(mine)) or "its public address"
     if not named:
-        yield f"{options.host} leads nowhere yet: add an A record for {here} to the DNS"
+        yield f"{options.host} leads nowhere yet: add an A record for {here}"
     elif not {str(each) for each in named} & mine:
         yield (
-            f"{options.host} leads to {', '.join(sorted(map(str, named)))}; this machine"
-            f" has {here}. If that is no router in front of it, change the A record"
+            f"{options.host} leads to {', '.join(sorted(map(str, named)))}; this"
+            f" machine has {here}. Unless a router with that address leads here, change"
+            " the A record"
         )
 
 
@@ -112,7 +113,7 @@ def mail_tasks(options: InstallOptions) -> Iterator[str]:
         with step(f"Sending a test e-mail to {options.email}"):
             manage("sendtestemail", options.email)
     except Refusal as refusal:
-        yield f"The test e-mail was not sent ({refusal}): run install with another --mail"
+        yield f"No test e-mail was sent ({refusal}): run install with another --mail"
 
 
 def backup_tasks(options: InstallOptions) -> Iterator[str]:
@@ -130,18 +131,16 @@ def backup_tasks(options: InstallOptions) -> Iterator[str]:
 def administrators_link(options: InstallOptions) -> str:
     """Return a link for the first administrator, or "" if there is one already."""
     with step("Appointing the first administrator"):
-        printed = manage(
-            "appoint", options.email, "--role", "state", "--first"
-        )
+        printed = manage("appoint", options.email, "--role", "state", "--first")
     return printed.strip()
 
 
 def size_lines(options: InstallOptions) -> list[str]:
     if options.size == "small":
         return [
-            "small: a page is saved once it is on this disk; there is no second copy of"
-            " the database, so a lost disk loses what the last backup lacks; jobs run one"
-            " after another, without a queue",
+            "small: a page is saved once it is on this disk; there is no second copy"
+            " of the database, so a lost disk loses what the last backup lacks; jobs"
+            " run one after another, without a queue",
         ]
     return [
         "a page is saved once it is on this disk; a second copy of the database on it"

@@ -46,7 +46,7 @@ class Authority:
         """Install with this authority; return what became of it, and of a renewal."""
         with step("Starting an authority"):
             self.start()
-        own = self.served()
+        before = self.served()
         with step("Installing with a certificate of the authority"):
             self.machine.run(f"{HOME}/current/provisioning/install", "--acme", ADDRESS)
         signed = self.served()
@@ -55,7 +55,7 @@ class Authority:
             wait_until(lambda: self.served() != signed, seconds=30, pause=0.5)
         timer = self.machine.call("systemctl", "is-active", "certbot.timer")
         return {
-            "signed": signed != own and "Pebble" in signed,
+            "signed": signed != before and "Pebble" in signed,
             "renewed": self.served() != signed and "Pebble" in self.served(),
             "renews_by_itself": timer.returncode == 0,
         }
@@ -96,7 +96,7 @@ class Authority:
     def served(self) -> str:
         """Return issuer and number of the certificate that nginx shows."""
         script = (
-            f"openssl s_client -connect 127.0.0.1:443 -servername {self.name} </dev/null"
-            " 2>/dev/null | openssl x509 -noout -issuer -serial"
+            f"openssl s_client -connect 127.0.0.1:443 -servername {self.name}"
+            " </dev/null 2>/dev/null | openssl x509 -noout -issuer -serial"
         )
         return self.machine.run("sh", "-c", script)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-import subprocess
 import tempfile
 import time
 from pathlib import Path
@@ -60,7 +59,9 @@ PAGES = 2
 
 def main() -> int:
     options = parser().parse_args()
-    missing = [PACKAGES.get(name, name) for name in PROGRAMS if not path_of_program(name)]
+    missing = [
+        PACKAGES.get(name, name) for name in PROGRAMS if not path_of_program(name)
+    ]
     if missing:
         install_packages(missing)
     prepare_environment(PRODUCTION, TESTS)
@@ -109,7 +110,7 @@ def drill(machine: Machine, options: argparse.Namespace) -> dict[str, Any]:
     with MailSink() as mail:
         installed = install(machine, options.size, mail.port)
         with step("Installing it again, which changes nothing"):
-            again = install(machine, options.size, mail.port, quietly=True)
+            repeated = install(machine, options.size, mail.port, quietly=True)
         minutes = (time.monotonic() - began) / 60
         codes = load_survey(machine)
         saved = answer(machine, codes[0])
@@ -121,7 +122,7 @@ def drill(machine: Machine, options: argparse.Namespace) -> dict[str, Any]:
         "size": options.size,
         "minutes": round(minutes, 1),
         "install_minutes": round(installed / 60, 1),
-        "again_seconds": round(again),
+        "again_seconds": round(repeated),
         "saved_over_tls": saved,
         "mails": mail.received,
         "rebooted": {"seconds": round(seconds), "saved_over_tls": saved_after},
@@ -157,7 +158,7 @@ def install(machine: Machine, size: str, port: int, *, quietly: bool = False) ->
     )
     if not quietly:
         print(printed)
-    if "/console/account/" not in printed:
+    if "/console/invitation/?key=" not in printed:
         raise Refusal("It printed no link for the first administrator")
     return time.monotonic() - began
 
@@ -188,7 +189,9 @@ def answer(machine: Machine, code: str) -> int:
         )
     saved = responses(machine) - before
     if not 0 < shown <= saved:
-        raise Refusal(f"The page showed {shown} answers as saved, the database has {saved}")
+        raise Refusal(
+            f"The page showed {shown} answers as saved, the database has {saved}"
+        )
     return saved
 
 

@@ -50,7 +50,10 @@ class Mirror:
 
     @classmethod
     def of_this_machine(cls, folder: Path = Path("/etc/apt")) -> Mirror:
-        paths = [folder / "sources.list", *sorted((folder / "sources.list.d").glob("*"))]
+        paths = [
+            folder / "sources.list",
+            *sorted((folder / "sources.list.d").glob("*")),
+        ]
         text = "\n".join(
             path.read_text()
             for path in paths
@@ -65,7 +68,9 @@ class Mirror:
         return cls(packages[0], (security or [""])[0])
 
     def sources(self, suite: str) -> str:
-        lines = [f"deb {self.packages} {each} main" for each in (suite, f"{suite}-updates")]
+        lines = [
+            f"deb {self.packages} {each} main" for each in (suite, f"{suite}-updates")
+        ]
         if self.security:
             lines.append(f"deb {self.security} {suite}-security main")
         return "\n".join(lines) + "\n"
@@ -76,7 +81,15 @@ def make_root(root: Path, suite: str, mirror: Mirror) -> None:
     with step(f"Making a fresh Debian {suite}"):
         output_of(
             # What it mounts there ends with it, however it ends.
-            ["unshare", "--mount", "debootstrap", f"--include={PACKAGES}", suite, root, mirror.packages],
+            [
+                "unshare",
+                "--mount",
+                "debootstrap",
+                f"--include={PACKAGES}",
+                suite,
+                root,
+                mirror.packages,
+            ],
             failing="debootstrap fails",
             cwd=Path("/"),
         )
@@ -91,7 +104,9 @@ def make_root(root: Path, suite: str, mirror: Mirror) -> None:
         (root / name).write_text(text)
     # What this machine needs to reach its package registries, that one needs too.
     authorities = Path("/usr/local/share/ca-certificates")
-    shutil.copytree(authorities, root / authorities.relative_to("/"), dirs_exist_ok=True)
+    shutil.copytree(
+        authorities, root / authorities.relative_to("/"), dirs_exist_ok=True
+    )
     if Path("/etc/pip.conf").exists():
         shutil.copy("/etc/pip.conf", root / "etc")
     output_of(
@@ -121,9 +136,11 @@ class Machine:
         output_of(["ip", "netns", "add", self.name], failing="ip netns fails")
         self.in_network("ip", "link", "set", "lo", "up")
         with (self.folder / "console.log").open("ab") as log:
-            network = ["slirp4netns", "--configure", "--netns-type=path", namespace]
+            network = ["slirp4netns", "--configure", "--netns-type=path"]
             self.processes.append(
-                start_process([*network, "tap0"], output=log, cwd=self.folder)
+                start_process(
+                    [*network, str(namespace), "tap0"], output=log, cwd=self.folder
+                )
             )
             nspawn = [
                 *("systemd-nspawn", f"--directory={self.root}", "--boot"),
@@ -136,7 +153,9 @@ class Machine:
             limits = ["taskset", "-c", f"0-{self.cores - 1}"] if self.cores else []
             self.processes.append(
                 start_process(
-                    [*self.memory_limit(), *limits, *nspawn], output=log, cwd=self.folder
+                    [*self.memory_limit(), *limits, *nspawn],
+                    output=log,
+                    cwd=self.folder,
                 )
             )
         self.wait_until_up()
@@ -192,7 +211,9 @@ class Machine:
         printed = done.stdout.decode(errors="replace")
         if done.returncode:
             with (self.folder / "failed.log").open("ab") as log:
-                log.write(shlex.join(command).encode() + b"\n" + done.stdout + done.stderr)
+                log.write(
+                    shlex.join(command).encode() + b"\n" + done.stdout + done.stderr
+                )
             errors = done.stderr.decode(errors="replace") or printed
             raise Refusal(f"{command[0]} fails there: {reason(errors)}")
         return printed

@@ -112,7 +112,8 @@ def test_it_listens_with_tls_under_its_name(standard):
     assert f"ssl_certificate {standard}/certificate/chain.pem;" in written
     # Only what people's browsers ask for is public.
     public = [
-        line for line in re.findall("listen (.*);", written)
+        line
+        for line in re.findall("listen (.*);", written)
         if not line.startswith(("127.0.0.1:", "unix:"))
     ]
     assert len(public) == 2

@@ -24,8 +24,8 @@ from provisioning.installation.server.checks import (
 )
 from provisioning.installation.server.options import (
     ACME,
+    CertificateFiles,
     InstallOptions,
-    OwnCertificate,
     keep,
     merge,
     parse,
@@ -57,8 +57,8 @@ def test_options_are_kept_until_they_are_changed(tmp_path):
     keep(first, file)
     # It holds the mail server's password.
     assert file.stat().st_mode & 0o777 == 0o600
-    again = merge(given(), own_certificate=False, file=file)
-    assert again == first
+    second = merge(given(), own_certificate=False, file=file)
+    assert second == first
     changed = merge(
         given("--mail", "smtp://other.example.org", "--set", "commit_delay="),
         own_certificate=False,
@@ -72,8 +72,8 @@ def test_an_own_certificate_ends_the_authoritys_and_the_other_way_round(tmp_path
     file = tmp_path / "installation.json"
     keep(merge(given(), own_certificate=True, file=file), file)
     assert merge(given(), own_certificate=False, file=file).acme == ""
-    own = merge(given("--acme", ACME), own_certificate=False, file=file)
-    assert own.acme == ACME
+    files = merge(given("--acme", ACME), own_certificate=False, file=file)
+    assert files.acme == ACME
 
 
 @pytest.mark.parametrize(
@@ -91,8 +91,8 @@ def test_a_certificate_needs_its_key_and_no_authority(arguments):
 
 def test_files_are_those_of_the_callers_folder(monkeypatch):
     monkeypatch.setenv("CALLER_FOLDER", "/home/maya")
-    _, own = parse(["--certificate", "a.pem", "--key", "/etc/b.key"])
-    assert own == OwnCertificate(Path("/home/maya/a.pem"), Path("/etc/b.key"))
+    _, files = parse(["--certificate", "a.pem", "--key", "/etc/b.key"])
+    assert files == CertificateFiles(Path("/home/maya/a.pem"), Path("/etc/b.key"))
 
 
 def test_an_unreadable_file_of_options_is_named(tmp_path):
@@ -279,13 +279,13 @@ def sign(path, *, ends):
     ],
 )
 def test_certificates_are_read_as_browsers_do(certificates, certificate, key, problem):
-    own = OwnCertificate(certificates / certificate, certificates / key)
-    printed = list(certificate_problems(own, "survey.example.org"))
+    files = CertificateFiles(certificates / certificate, certificates / key)
+    printed = list(certificate_problems(files, "survey.example.org"))
     assert len(printed) == bool(problem)
     assert problem in "".join(printed)
 
 
 def test_an_ended_certificate_is_refused(certificates):
-    own = OwnCertificate(certificates / "ended.pem", certificates / "ended.key")
-    [problem] = certificate_problems(own, "survey.example.org")
+    files = CertificateFiles(certificates / "ended.pem", certificates / "ended.key")
+    [problem] = certificate_problems(files, "survey.example.org")
     assert problem == "--certificate: certificate has expired"
