@@ -36,7 +36,7 @@ from provisioning.installation.server.release import (
 )
 from provisioning.installation.supervisor import PATIENCE, Supervisor
 from provisioning.installation.time_zone import zone_of_machine
-from provisioning.installation.up import SERVER_USER
+from provisioning.installation.up import SERVER_USER, StackOptions, keep_options
 
 CERTIFICATE = HOME / "certificate" / "chain.pem"
 KEY = HOME / "certificate" / "key.pem"
@@ -106,6 +106,9 @@ def install(options: InstallOptions, files: CertificateFiles | None) -> None:
         variables_of(options),
         inventories=[inventory / "hosts.yml", inventory / f"{options.size}.yml"],
     )
+    # What `stack restore` builds a second stack with.
+    settings = {**options.settings, "time_zone": options.time_zone}
+    keep_options(HOME, StackOptions(port=0, settings=settings))
     with step("Waiting until it serves"):
         wait_until_served(options)
 

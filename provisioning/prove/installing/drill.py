@@ -115,6 +115,8 @@ def drill(machine: Machine, options: argparse.Namespace) -> dict[str, Any]:
         codes = load_survey(machine)
         saved = answer(machine, codes[0])
         signed = Authority(machine, NAME).sign() if options.acme else None
+        with step("Making a backup"):
+            machine.run(STACK, "backup", "--full")
         seconds = restart(machine)
         saved_after = answer(machine, codes[1])
     return {
