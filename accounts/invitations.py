@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from django.contrib.auth.hashers import make_password
 from django.core import signing
 from django.core.exceptions import PermissionDenied, ValidationError
@@ -17,6 +19,8 @@ from accounts.permissions import Permissions
 from accounts.staff import appoint, dismiss, email_facts
 
 SALT = "accounts.invitations"
+# Of a link that is shown on a terminal.
+FIRST_LASTS = timedelta(days=1)
 
 
 def invite(
@@ -29,6 +33,7 @@ def invite(
     last_name: str = "",
     by: User | str,
     request: HttpRequest | None = None,
+    sends_link: bool = True,
 ) -> Membership:
     """Give a role to the owner of an e-mail address, who is told by e-mail.
 
@@ -63,9 +68,35 @@ def invite(
             email_outbox.queue_email(
                 "role added", to=user.email, **email_facts(membership, by)
             )
-        else:
+        elif sends_link:
             _send_link(membership, by=by)
     return membership
+
+
+def first_administrator_link(*, email: str, by: str) -> str:
+    """Return a link for the first state administrator, which is not sent by e-mail.
+
+    It ends in a day, and with the next one. Empty once a state administrator has a
+    password.
+    """
+    with transaction.atomic():
+        memberships = Membership.objects.current().filter(role=Membership.Role.STATE)
+        for membership in memberships.select_related("user"):
+            if not is_pending(membership.user):
+                return ""
+        address = User.objects.normalize_email(email)
+        first = memberships.filter(user__email=address).first() or invite(
+            email=email,
+            role=Membership.Role.STATE,
+            by=by,
+            sends_link=False,
+        )
+        # A user with another role has a password, and was told.
+        if not is_pending(first.user):
+            return ""
+        invitation = _new_invitation(first.user)
+    key = key_of(invitation, lasts=FIRST_LASTS)
+    return email_outbox.link("invitation", key=key)
 
 
 def is_pending(user: User) -> bool:
@@ -97,8 +128,10 @@ def withdraw(
 def invited_by_key(key: str) -> Invitation | None:
     """Return the invitation of a valid link: the last one sent, and not yet used."""
     try:
-        pk, number = signing.loads(key, salt=SALT, max_age=Invitation.LASTS)
+        pk, number, *ends = signing.loads(key, salt=SALT, max_age=Invitation.LASTS)
     except (signing.BadSignature, ValueError, TypeError):
+        return None
+    if ends and timezone.now().timestamp() > ends[0]:
         return None
     invitation = (
         Invitation.objects.filter(user_id=pk, number=number, user__is_active=True)
@@ -120,8 +153,12 @@ def accept(invitation: Invitation, password: str, *, request: HttpRequest) -> bo
     return True
 
 
-def key_of(invitation: Invitation) -> str:
-    return signing.dumps([invitation.user_id, invitation.number], salt=SALT)
+def key_of(invitation: Invitation, *, lasts: timedelta | None = None) -> str:
+    """Return the key of a link; `lasts` ends it before Invitation.LASTS."""
+    content = [invitation.user_id, invitation.number]
+    if lasts is not None:
+        content.append(int((timezone.now() + lasts).timestamp()))
+    return signing.dumps(content, salt=SALT)
 
 
 @email_outbox.writes("invitation")
@@ -136,20 +173,25 @@ def invitation_facts(email: QueuedEmail) -> email_outbox.Facts | None:
 
 
 def _send_link(membership: Membership, *, by: User | str) -> None:
-    user = membership.user
+    invitation = _new_invitation(membership.user)
+    email_outbox.queue_email(
+        "invitation",
+        to=membership.user.email,
+        number=invitation.number,
+        days=Invitation.LASTS.days,
+        **email_facts(membership, by),
+    )
+
+
+def _new_invitation(user: User) -> Invitation:
+    """Make links that were sent before void."""
     invitation, is_new = Invitation.objects.get_or_create(user=user)
     if not is_new:
         Invitation.objects.filter(pk=invitation.pk).update(
             number=F("number") + 1, sent_at=timezone.now()
         )
         invitation.refresh_from_db()
-    email_outbox.queue_email(
-        "invitation",
-        to=user.email,
-        number=invitation.number,
-        days=Invitation.LASTS.days,
-        **email_facts(membership, by),
-    )
+    return invitation
 
 
 def _check_may_change(membership: Membership, by: User) -> None:

@@ -137,9 +137,11 @@ SECURE_HSTS_INCLUDE_SUBDOMAINS = _tls
 # state, for example) may request.
 SILENCED_SYSTEM_CHECKS = ["security.W021"]
 
+# Empty on a small machine, whose one worker looks into the table of jobs.
 CELERY_BROKER_URL = env.str(
     "GROUNDSWELL_BROKER", default="amqp://guest:guest@127.0.0.1:5672//"
 )
+JOBS_BY_MESSAGE = bool(CELERY_BROKER_URL)
 if _ca:
     CELERY_BROKER_USE_SSL = {
         "ca_certs": _ca,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from urllib.parse import urlsplit
+from io import StringIO
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from django.core import mail, signing
 from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
@@ -292,3 +294,49 @@ def test_the_form_says_which_roles_need_a_place(dana):
     assert "School coordinators need one." in page
     # Only names are optional whatever the role.
     assert page.count("(optional)") == 2
+
+
+def first_link(email: str = "it@example.org") -> str:
+    printed = StringIO()
+    call_command("appoint", email, role="state", first=True, stdout=printed)
+    return printed.getvalue().strip()
+
+
+def key_of_link(link: str) -> str:
+    return parse_qs(urlsplit(link).query)["key"][0]
+
+
+def test_the_first_administrator_gets_a_printed_link_for_a_day(db, monkeypatch):
+    link = first_link()
+    assert link.startswith("https://survey.example.org/console/invitation/?key=")
+    # Nothing is sent: the mail server may not work yet.
+    assert not QueuedEmail.objects.exists()
+    key, now = key_of_link(link), timezone.now()
+    for hours, works in ((23, True), (25, False)):
+        later = now + timedelta(hours=hours)
+        monkeypatch.setattr(invitations.timezone, "now", lambda later=later: later)
+        assert (invitations.invited_by_key(key) is not None) == works
+    monkeypatch.undo()
+    browser = Client()
+    assert browser.post(OPEN, {"key": key, **NEW})["Location"] == "/console/"
+    [membership] = Membership.objects.current().filter(role=Role.STATE)
+    assert membership.user.email == "it@example.org"
+
+
+def test_a_new_first_link_ends_the_one_before(db):
+    before = key_of_link(first_link())
+    now = key_of_link(first_link())
+    assert invitations.invited_by_key(before) is None
+    assert invitations.invited_by_key(now) is not None
+    assert Membership.objects.current().filter(role=Role.STATE).count() == 1
+
+
+def test_no_first_link_once_a_state_administrator_has_a_password(staff):
+    assert Membership.objects.current().filter(role=Role.STATE).exists()
+    assert first_link() == ""
+    assert not User.objects.filter(email="it@example.org").exists()
+
+
+def test_a_first_link_is_for_the_state_only(db):
+    with pytest.raises(CommandError):
+        call_command("appoint", "it@example.org", role="district", first=True)

@@ -148,13 +148,16 @@ def manage(*arguments: str, environment: Mapping[str, str]) -> str:
 # Debian's packages
 
 
-def install_missing_packages(*more_roles: str, for_tests: bool = False) -> None:
-    """Install what the stack and more roles lack, or what the tests lack.
+def install_missing_packages(
+    *more_roles: str, without: Sequence[str] = (), for_tests: bool = False
+) -> None:
+    """Install what the stack (without some roles) and more roles lack, or the tests.
 
     The roles list it, for this machine as for a fleet: one package in a line,
     then the program or file that shows it is installed.
     """
-    roles = TEST_ROLES if for_tests else (*STACK_ROLES, *more_roles)
+    chosen = TEST_ROLES if for_tests else (*STACK_ROLES, *more_roles)
+    roles = [role for role in chosen if role not in without]
     lists = [(ROLES / role / "packages.txt").read_text() for role in roles]
     lines = [line for text in lists for line in text.splitlines()]
     signs = dict(line.split() for line in lines)
@@ -198,7 +201,8 @@ def install_packages(packages: Sequence[str]) -> None:
     apt_get = ["apt-get", "-qq", "-o", "DPkg::Lock::Timeout=300"]
     with step(f"Installing {names}"), ExitStack() as stack:
         for path, text in prevented.items():
-            if not path.exists():
+            # One of these may be left of a run that was killed.
+            if not path.exists() or path.read_text() == text:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 stack.callback(path.unlink, missing_ok=True)
                 path.write_text(text)

@@ -15,7 +15,8 @@ from provisioning.installation.environment import PYTHON
 from provisioning.processes import start_process
 
 ANSIBLE = ROOT / "provisioning" / "ansible"
-THIS_MACHINE = f"--inventory={ANSIBLE / 'inventories' / 'here'}"
+HERE = ANSIBLE / "inventories" / "here"
+THIS_MACHINE = f"--inventory={HERE}"
 
 
 def playbook_command(*options: str, variables: dict[str, object]) -> list[str]:
@@ -42,7 +43,11 @@ def ansible_environment(folder: Path) -> dict[str, str]:
 
 
 def run_playbook(
-    folder: Path, variables: dict[str, object], *options: str, quietly: bool = False
+    folder: Path,
+    variables: dict[str, object],
+    *options: str,
+    quietly: bool = False,
+    inventories: Sequence[Path] = (HERE,),
 ) -> None:
     """Run the playbook for this machine; print a line for each play."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -51,7 +56,11 @@ def run_playbook(
     log.touch(mode=0o600)
     log.chmod(0o600)
     process = start_process(
-        playbook_command(THIS_MACHINE, *options, variables=variables),
+        playbook_command(
+            *(f"--inventory={path}" for path in inventories),
+            *options,
+            variables=variables,
+        ),
         output=subprocess.PIPE,
         cwd=ANSIBLE,
         env=ansible_environment(folder),

@@ -48,6 +48,7 @@ from provisioning.installation.up import (
     keep_options,
     merge_options,
     readiness,
+    refuse_installed,
     refuse_other_owner,
     up,
     variables_of,
@@ -77,10 +78,7 @@ def print_status(folder: Path) -> int:
         print(pool_line(pool, list(workers_of(programs, pool).values())))
     addresses = addresses_of(folder)
     print(users_line(separates=bool(addresses.get("separates"))))
-    print(
-        "promise: A1, saved means flushed on the primary; if it is lost for good, so"
-        " is what the replica had not received"
-    )
+    print(promise_line(has_replica=bool(addresses.get("has_replica", True))))
     print("", *readiness_lines(readiness(addresses["monitoring"])), "", sep="\n")
     print(addresses["address"])
     down = supervisor.not_running()
@@ -102,6 +100,15 @@ def users_line(*, separates: bool) -> str:
     if separates:
         return "users: a system user for each program"
     return "users: one system user for all programs; run as root to separate them"
+
+
+def promise_line(*, has_replica: bool) -> str:
+    promise = (
+        "promise: A1, saved means flushed on the primary; if it is lost for good, so"
+    )
+    if has_replica:
+        return f"{promise} is what the replica had not received"
+    return f"{promise} is what the last backup lacks: there is no replica"
 
 
 def readiness_lines(state: dict[str, Any]) -> list[str]:
@@ -172,7 +179,7 @@ def parser() -> argparse.ArgumentParser:
         commands[name].add_argument(
             "--set",
             action="append",
-            type=_setting,
+            type=setting,
             default=[],
             dest="settings",
             metavar="NAME=VALUE",
@@ -194,7 +201,7 @@ def parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _setting(text: str) -> tuple[str, str]:
+def setting(text: str) -> tuple[str, str]:
     name, sign, value = text.partition("=")
     if not sign or not name.isidentifier():
         raise argparse.ArgumentTypeError(f"{text} is not NAME=VALUE")
@@ -264,6 +271,7 @@ def rebuild(
     folder: Path, *, port: int | None, settings: Sequence[tuple[str, str]]
 ) -> int:
     """Build the stack anew, and compare its benchmark with the one before."""
+    refuse_installed(folder)
     before = _last_benchmark()
     merged = merge_options(folder, port, settings)
     refuse_other_owner(folder, str(variables_of(folder, merged)["server_user"]))

@@ -25,7 +25,7 @@ def stack_folder(given: str | None = None) -> Path:
     reach the folder.
     """
     given = given or os.environ.get("GROUNDSWELL_STACK")
-    folder = Path(given).absolute() if given else ROOT / ".stack"
+    folder = Path(given).absolute() if given else installed_folder() or ROOT / ".stack"
     if os.geteuid() == 0 and not is_readable_by_all(folder.parent):
         if given:
             raise Refusal(
@@ -45,6 +45,17 @@ def stack_folder(given: str | None = None) -> Path:
             f" name a folder of at most {LONGEST} bytes"
         )
     return folder
+
+
+def installed_folder() -> Path | None:
+    """Return the folder of `provisioning/install` if this code is a release of it."""
+    home = ROOT.parent.parent
+    is_release = ROOT.parent.name == "releases" and is_installed(home)
+    return home if is_release else None
+
+
+def is_installed(folder: Path) -> bool:
+    return (folder / "installation.json").exists()
 
 
 def is_readable_by_all(path: Path) -> bool:

@@ -31,7 +31,11 @@ from provisioning.installation.environment import (
 )
 from provisioning.installation.playbook import run_playbook
 from provisioning.installation.postgresql import postgresql_programs, programs_of
-from provisioning.installation.stack_folder import addresses_of, is_readable_by_all
+from provisioning.installation.stack_folder import (
+    addresses_of,
+    is_installed,
+    is_readable_by_all,
+)
 from provisioning.installation.static_files import digest_of
 from provisioning.installation.supervisor import PATIENCE, Supervisor
 from provisioning.installation.time_zone import zone_of_machine
@@ -115,6 +119,7 @@ def variables_of(folder: Path, options: StackOptions) -> dict[str, object]:
 
 
 def up(folder: Path, *, port: int | None, settings: Sequence[tuple[str, str]]) -> int:
+    refuse_installed(folder)
     options = merge_options(folder, port, settings)
     variables = variables_of(folder, options)
     began = time.monotonic()
@@ -174,6 +179,14 @@ def readiness(monitoring: str) -> dict[str, Any]:
     with contextlib.suppress(ValueError):
         state = json.loads(fetch(f"{monitoring}readyz")[1])
     return state
+
+
+def refuse_installed(folder: Path) -> None:
+    """A stack's inventory would put plain HTTP on loopback in the place of TLS."""
+    if is_installed(folder):
+        raise Refusal(
+            f"{folder} is a server that people use: run provisioning/install instead"
+        )
 
 
 def refuse_other_owner(folder: Path, server_user: str) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -262,6 +263,19 @@ def day_of(million_responses: float, pages: int, think_seconds: float) -> Survey
     """Return a school day with so many answers, the same number in each hour."""
     takers = million_responses * 1e6 / (SCHOOL_HOURS * pages * ITEMS)
     return SurveyDay(takers, pages, think_seconds)
+
+
+def people_an_hour(cores: int | None = None, pages: int = 45) -> tuple[int, int]:
+    """Return how many people start in an hour on one machine, and its cores.
+
+    All servers share its processors; half of them stays free.
+    """
+    cores = cores or len(os.sched_getaffinity(0))
+    cost = RequestCost.of(read_benchmark(KEPT))
+    used = cost.in_python + cost.nginx
+    requests = sum(requests_of_a_person(pages).values())
+    people = cores * HEADROOM * 3600 / (requests * used / 1e6)
+    return int(people // 100 * 100), cores
 
 
 def main() -> int:

@@ -229,3 +229,8 @@ def test_with_tls_browsers_bind_cookies_to_the_host(value_of, tls, names):
         # What the prefix demands; otherwise browsers drop the cookie.
         secure = tls == "on"
         assert values == [*names, secure, secure, "/", "/", None, None]
+
+
+def test_without_a_broker_jobs_wait_for_a_worker_that_looks(value_of):
+    assert value_of("JOBS_BY_MESSAGE") is True
+    assert value_of("JOBS_BY_MESSAGE", GROUNDSWELL_BROKER="") is False

@@ -7,7 +7,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.core.validators import validate_email
 from django.db import transaction
 
-from accounts.invitations import invite, is_pending
+from accounts.invitations import first_administrator_link, invite, is_pending
 from accounts.models import District, Membership, School
 
 
@@ -31,8 +31,21 @@ class Command(BaseCommand):
             help="needs --district",
         )
 
+        parser.add_argument(
+            "--first",
+            action="store_true",
+            help="print a link that ends in 24 hours and send no e-mail; nothing once"
+            " a state administrator has a password",
+        )
+
     @transaction.atomic
     def handle(self, *args: Any, **options: Any) -> None:
+        if options["first"]:
+            if options["role"] != Membership.Role.STATE:
+                raise CommandError("--first is for state administrators.")
+            email = options["email"]
+            self.stdout.write(first_administrator_link(email=email, by="appoint"))
+            return
         district, school = find_place(options["district"], options["school"])
         try:
             validate_email(options["email"])

@@ -1,0 +1,252 @@
+"""A machine with a fresh Debian: made by debootstrap, run by systemd-nspawn.
+
+systemd is its process 1, and it can be restarted. It shares this machine's kernel, and
+has a network of its own, out of which slirp4netns leads without changing the network
+of this machine.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import time
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from provisioning.commands import (
+    Refusal,
+    listen,
+    output_of,
+    reason,
+    step,
+    wait_until,
+)
+from provisioning.processes import children_of, start_process, stop_process
+
+# Of slirp4netns: its DNS server, and this machine as the other one sees it.
+NAME_SERVER = "10.0.2.3"
+HOST = "10.0.2.2"
+PROGRAMS = ("debootstrap", "systemd-nspawn", "slirp4netns", "ip", "nsenter")
+# What an administrator's image has besides.
+PACKAGES = "systemd,systemd-sysv,dbus,ca-certificates,python3,iproute2,procps,openssl"
+BOOT_SECONDS = 120
+ENVIRONMENT = {
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME": "/root",
+    "LC_ALL": "C.UTF-8",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Mirror:
+    """Where this machine's apt gets Debian's packages from."""
+
+    packages: str
+    security: str
+
+    @classmethod
+    def of_this_machine(cls, folder: Path = Path("/etc/apt")) -> Mirror:
+        paths = [
+            folder / "sources.list",
+            *sorted((folder / "sources.list.d").glob("*")),
+        ]
+        text = "\n".join(
+            path.read_text()
+            for path in paths
+            if path.suffix in (".list", ".sources") and path.is_file()
+        )
+        lines = re.findall(r"^(?:deb |URIs: *)(?:\[.*?\] )?(\S+)", text, re.MULTILINE)
+        addresses = [line for line in lines if "debian" in line]
+        packages = [each for each in addresses if "security" not in each]
+        security = [each for each in addresses if "security" in each]
+        if not packages:
+            raise Refusal(f"{folder} names no mirror of Debian's packages")
+        return cls(packages[0], (security or [""])[0])
+
+    def sources(self, suite: str) -> str:
+        lines = [
+            f"deb {self.packages} {each} main" for each in (suite, f"{suite}-updates")
+        ]
+        if self.security:
+            lines.append(f"deb {self.security} {suite}-security main")
+        return "\n".join(lines) + "\n"
+
+
+def make_root(root: Path, suite: str, mirror: Mirror) -> None:
+    """Make a folder with a fresh Debian."""
+    with step(f"Making a fresh Debian {suite}"):
+        output_of(
+            # What it mounts there ends with it, however it ends.
+            [
+                "unshare",
+                "--mount",
+                "debootstrap",
+                f"--include={PACKAGES}",
+                suite,
+                root,
+                mirror.packages,
+            ],
+            failing="debootstrap fails",
+            cwd=Path("/"),
+        )
+    texts = {
+        "etc/apt/sources.list": mirror.sources(suite),
+        "etc/hostname": "drill\n",
+        "etc/hosts": "127.0.0.1 localhost drill\n",
+        "etc/resolv.conf": f"nameserver {NAME_SERVER}\n",
+    }
+    for name, text in texts.items():
+        (root / name).unlink(missing_ok=True)
+        (root / name).write_text(text)
+    # What this machine needs to reach its package registries, that one needs too.
+    authorities = Path("/usr/local/share/ca-certificates")
+    shutil.copytree(
+        authorities, root / authorities.relative_to("/"), dirs_exist_ok=True
+    )
+    if Path("/etc/pip.conf").exists():
+        shutil.copy("/etc/pip.conf", root / "etc")
+    output_of(
+        ["chroot", root, "update-ca-certificates"],
+        failing="update-ca-certificates fails",
+        cwd=Path("/"),
+    )
+
+
+@dataclass
+class Machine:
+    """A running machine; `folder` has its root and its console's log."""
+
+    folder: Path
+    # 0: as much as this machine has.
+    memory_mb: int = 0
+    cores: int = 0
+    name: str = field(default_factory=lambda: f"gs-drill-{os.getpid()}")
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @property
+    def root(self) -> Path:
+        return self.folder / "root"
+
+    def start(self) -> None:
+        namespace = Path("/run/netns") / self.name
+        output_of(["ip", "netns", "add", self.name], failing="ip netns fails")
+        self.in_network("ip", "link", "set", "lo", "up")
+        with (self.folder / "console.log").open("ab") as log:
+            network = ["slirp4netns", "--configure", "--netns-type=path"]
+            self.processes.append(
+                start_process(
+                    [*network, str(namespace), "tap0"], output=log, cwd=self.folder
+                )
+            )
+            nspawn = [
+                *("systemd-nspawn", f"--directory={self.root}", "--boot"),
+                *("--register=no", "--keep-unit", "--console=pipe"),
+                *("--resolv-conf=off", "--timezone=off", "--link-journal=no"),
+                # For its firewall.
+                "--capability=CAP_NET_ADMIN",
+                f"--network-namespace-path={namespace}",
+            ]
+            limits = ["taskset", "-c", f"0-{self.cores - 1}"] if self.cores else []
+            self.processes.append(
+                start_process(
+                    [*self.memory_limit(), *limits, *nspawn],
+                    output=log,
+                    cwd=self.folder,
+                )
+            )
+        self.wait_until_up()
+
+    def memory_limit(self) -> list[str]:
+        """Return a command that runs another one in a group with so much memory."""
+        if not self.memory_mb:
+            return []
+        group = Path("/sys/fs/cgroup/memory") / self.name
+        if not group.parent.is_dir():
+            raise Refusal("Memory can be limited by cgroups of version 1 only")
+        group.mkdir(exist_ok=True)
+        (group / "memory.limit_in_bytes").write_text(str(self.memory_mb << 20))
+        return ["sh", "-c", f'echo $$ >{group}/cgroup.procs; exec "$@"', "sh"]
+
+    def memory_peak_mb(self) -> int:
+        group = Path("/sys/fs/cgroup/memory") / self.name
+        return int((group / "memory.max_usage_in_bytes").read_text()) >> 20
+
+    @property
+    def leader(self) -> int:
+        """Return its process 1, or 0 while there is none."""
+        with suppress(IndexError):
+            return children_of(self.processes[1].pid)[0]
+        return 0
+
+    def is_up(self) -> bool:
+        if any(process.poll() is not None for process in self.processes):
+            raise Refusal(f"The machine ended; see {self.folder}/console.log")
+        state = self.call("systemctl", "is-system-running").stdout.decode().strip()
+        return state in ("running", "degraded")
+
+    def wait_until_up(self) -> None:
+        if not wait_until(self.is_up, seconds=BOOT_SECONDS, pause=0.5):
+            raise Refusal(f"It does not start; see {self.folder}/console.log")
+
+    def call(
+        self, *command: str, input_bytes: bytes = b""
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Run a command there, as root."""
+        entered = ["nsenter", f"--target={self.leader}"]
+        entered += ["--mount", "--uts", "--ipc", "--net", "--pid"]
+        return subprocess.run(
+            [*entered, "--", "sh", "-c", 'cd /root && exec "$@"', "sh", *command],
+            input=input_bytes,
+            capture_output=True,
+            env=ENVIRONMENT,
+        )
+
+    def run(self, *command: str, input_bytes: bytes = b"") -> str:
+        """Return what a command prints; raise Refusal with its reason if it fails."""
+        done = self.call(*command, input_bytes=input_bytes)
+        printed = done.stdout.decode(errors="replace")
+        if done.returncode:
+            with (self.folder / "failed.log").open("ab") as log:
+                log.write(
+                    shlex.join(command).encode() + b"\n" + done.stdout + done.stderr
+                )
+            errors = done.stderr.decode(errors="replace") or printed
+            raise Refusal(f"{command[0]} fails there: {reason(errors)}")
+        return printed
+
+    def in_network(self, *command: str) -> str:
+        return output_of(
+            ["ip", "netns", "exec", self.name, *command], failing=f"{command[0]} fails"
+        )
+
+    def reboot(self) -> float:
+        """Restart it; return the seconds until its programs are started again."""
+        before, began = self.leader, time.monotonic()
+        self.call("systemctl", "reboot")
+        if not wait_until(
+            lambda: self.leader not in (0, before), seconds=BOOT_SECONDS, pause=0.2
+        ):
+            raise Refusal("The machine does not restart")
+        self.wait_until_up()
+        return time.monotonic() - began
+
+    def stop(self) -> None:
+        if self.processes:
+            if self.leader:
+                self.call("systemctl", "poweroff")
+            with suppress(subprocess.TimeoutExpired):
+                self.processes[-1].wait(timeout=BOOT_SECONDS)
+            stop_process(*self.processes)
+        subprocess.run(["ip", "netns", "delete", self.name], capture_output=True)
+        with suppress(OSError):
+            (Path("/sys/fs/cgroup/memory") / self.name).rmdir()
+
+
+def free_port() -> int:
+    with closing(listen(0)) as probe:
+        port: int = probe.getsockname()[1]
+        return port
