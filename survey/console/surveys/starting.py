@@ -29,6 +29,7 @@ from survey.instrument.drafts.beginnings import (
 )
 from survey.instrument.drafts.commands import title_of
 from survey.instrument.drafts.drafting import start_draft
+from survey.instrument.drafts.names import fix_names
 from survey.instrument.drafts.store import NameIsTaken, load_book
 from survey.instrument.drafts.workbook import DraftBook
 from survey.instrument.templates.catalog import Template, sheets_of, templates
@@ -227,7 +228,8 @@ def survey_copy(request: StaffRequest, pk: int) -> HttpResponse:
     form.initial["title"] = _("Copy of %(title)s") % {"title": survey.default_title}
     if request.method == "POST" and form.is_valid():
         title = form.cleaned_data["title"]
-        if started := _start(request, form, load_book(survey), title=title):
+        book = fix_names(load_book(survey))
+        if started := _start(request, form, book, title=title):
             return started
     return _show(
         request,
@@ -252,7 +254,7 @@ def survey_new_version(request: StaffRequest, pk: int) -> HttpResponse:
         started = _start(
             request,
             form,
-            load_book(survey),
+            fix_names(load_book(survey)),
             name=survey.name,
             version=form.cleaned_data["version"],
         )

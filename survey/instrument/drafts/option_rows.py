@@ -94,15 +94,19 @@ def place_option(book: DraftBook, key: str, after: str) -> None:
 
 
 def paste_options(
-    book: DraftBook, key: str, text: str, *, languages: Sequence[Language]
+    book: DraftBook,
+    key: str,
+    lines: Sequence[Sequence[str]],
+    *,
+    languages: Sequence[Language],
 ) -> list[str]:
     """Write the first pasted line into an option, and the others into new ones.
 
-    Options that nobody has written yet make room for them.
+    `lines` have a text for each language. Options that nobody has written yet make
+    room for them.
     """
     choices = book.sheet("choices")
     row = choices.row(key)
-    lines = pasted_lines(text, len(languages))
     if not lines:
         return [key]
     cells = {
@@ -141,17 +145,3 @@ def first_labels(value: str) -> set[str]:
         with override(code):
             labels.add(_("Option %(n)s") % {"n": value})
     return labels
-
-
-def pasted_lines(text: str, columns: int) -> list[list[str]]:
-    """Divide pasted rows into one label for each language.
-
-    Further columns are joined to the last one, so that nothing is lost.
-    """
-    lines = []
-    for line in text.splitlines():
-        cells = [" ".join(cell.split()) for cell in line.split("\t")]
-        if any(cells):
-            rest = " ".join(filter(None, cells[columns - 1 :]))
-            lines.append([*cells[: columns - 1], rest])
-    return lines
