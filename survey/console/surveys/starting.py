@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.contrib import messages
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.utils.text import capfirst
@@ -19,7 +20,7 @@ from accounts.permissions import Capability, Permissions
 from survey.console.administrations.fields import with_hint
 from survey.console.surveys.places import address_of_editor
 from survey.console.surveys.views import STATE, owners_of, survey_or_404
-from survey.instrument.definitions.ownership import surveys_for
+from survey.instrument.definitions.ownership import same_title_warning, surveys_for
 from survey.instrument.drafts.beginnings import (
     book_of_sheets,
     empty_book,
@@ -296,6 +297,9 @@ def _start(
     except NameIsTaken as error:
         form.add_error("version" if "version" in form.fields else None, str(error))
         return None
+    # A new version has the title of the one before.
+    if not name and (warning := same_title_warning(request.permissions, survey)):
+        messages.warning(request, warning)
     return redirect(address_of_editor(survey))
 
 
