@@ -69,7 +69,9 @@ class Editor {
     this.restore();
     this.outline.reveal();
     const first = this.settings.querySelector("textarea");
-    if (this.isWide && first && !first.value && this.state.at) first.focus();
+    const wanted = this.fieldOf(root.dataset.field);
+    if (wanted) wanted.focus();
+    else if (this.isWide && first && !first.value && this.state.at) first.focus();
   }
 
   // Outline, page and settings stand beside each other, and each of them scrolls.

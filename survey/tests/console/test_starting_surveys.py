@@ -361,7 +361,9 @@ def test_a_title_that_another_survey_has_is_mentioned(staff, client):
     reply = client.post(f"{NEW}template/", form, follow=True)
     assert "is called" not in reply.content.decode()
     first = newest()
-    reply = client.post(f"{NEW}template/", {**form, "title": "our Climate "}, follow=True)
+    reply = client.post(
+        f"{NEW}template/", {**form, "title": "our Climate "}, follow=True
+    )
     warning = "Another survey is called “our Climate” too: version 1 (The state)."
     assert warning in reply.content.decode()
     second = newest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from typing import Any
 
@@ -881,3 +882,33 @@ def test_limits_of_a_number_write_its_rule_and_message(editor):
     assert editor.read(name, "constraint_message", "en") == "Between 0 and 7, please."
     editor.type(f"survey:{key}:constraint:", ". > 0", seen=". >= 0")
     assert "Accepted numbers" not in editor.page(key)
+
+
+def test_the_check_leads_to_a_translation_that_is_older(editor, draft):
+    pet = f"survey:{editor.key('pet')}:label"
+    editor.type(f"{pet}:en", "Which animal?", seen="Which pet?")
+    page = checked(editor)
+    assert "The translation is older than the text." in page
+    [link] = re.findall(r'href="([^"]*second=es[^"]*)"', page)
+    editor_page = editor.client.get(html.unescape(link)).content.decode()
+    assert f'data-field="{pet}:es"' in editor_page
+    assert f"still-right:{pet}:es" in editor_page
+    assert (
+        f'id="f-{pet}:es"' in editor_page and f"still-right:{pet}:en" not in editor_page
+    )
+    body = editor.act(f"still-right:{pet}:es", at=editor.key("pet"), second="es")
+    assert "still-right:" not in body["settings"]
+    assert editor.read("pet", "label", "es") == "¿Qué mascota?"
+    assert "The translation is older" not in checked(editor)
+
+
+def test_the_check_counts_missing_translations_by_language(editor, draft):
+    for name, seen in (("pet", "¿Qué mascota?"), ("why", "¿Por qué?")):
+        editor.type(f"survey:{editor.key(name)}:label:es", "", seen=seen)
+    page = checked(editor)
+    words = r"2 of (\d+) texts are missing\. People read English there\."
+    assert int(re.search(words, page)[1]) > 8
+    assert "has no Spanish text" not in page
+    link = re.search(r'href="([^"]*show=missing[^"]*)"', page)[1]
+    rows = editor.client.get(html.unescape(link)).context["rows"]
+    assert [row.original for row in rows] == ["Which pet?", "Why a ${pet}?"]

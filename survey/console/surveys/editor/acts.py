@@ -609,6 +609,15 @@ def _rows_paste(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) ->
     outcome.offers_undo = bool(outcome.message)
 
 
+def _still_right(
+    book: DraftBook, address: str, data: QueryDict, outcome: Outcome
+) -> None:
+    """Say of a translation that it fits the new original as it is."""
+    fields, parsed = Fields(book), Address.parse(address)
+    fields.write(parsed, fields.read(parsed))
+    outcome.focus = address.rpartition(":")[0]
+
+
 def _language(book: DraftBook, token: str, data: QueryDict, outcome: Outcome) -> None:
     token = token or data.get("new_language", "")
     known = language_of(token)
@@ -664,6 +673,7 @@ ACTS: Mapping[str, Act] = {
     "row-down": _row_step(moves.move_down),
     "rows-paste": _rows_paste,
     "language": _language,
+    "still-right": _still_right,
     "bank-insert": _bank_insert,
     "unlock": _bank_row(bank.unlock),
     "restore-bank": _bank_row(bank.restore),

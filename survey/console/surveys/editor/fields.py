@@ -113,6 +113,17 @@ class Fields:
             number = sheet.column_or_none(address.field)
         return "" if number is None else row.cells.get(number, "")
 
+    def is_stale(self, address: Address) -> bool:
+        """Return whether a translation is older than its original."""
+        row = self.row(address)
+        if row is None or not address.language or not row.stale:
+            return False
+        sheet, language = (
+            self.book.sheet(address.sheet),
+            self.language(address.language),
+        )
+        return sheet.column_or_none(address.field, language) in row.stale
+
     def language(self, code: str) -> Language:
         for language in self.languages:
             if language.code == code:

@@ -69,6 +69,8 @@ class FieldView:
     # Whether the label is only for screen readers.
     is_bare: bool = False
     is_locked: bool = False
+    # Of a translation, whether the original is newer.
+    is_stale: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +206,7 @@ class PanelBuilder:
             label,
             widget,
             value,
+            is_stale=self.fields.is_stale(address),
             problems=problems,
             **more,  # type: ignore[arg-type]
         )
