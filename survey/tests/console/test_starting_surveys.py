@@ -11,6 +11,8 @@ from openpyxl import load_workbook
 
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
+from settings.base import BASE_DIR
+from survey.console.surveys import starting
 from survey.instrument.definitions.measures import measures_of
 from survey.instrument.definitions.publishing import publish_survey
 from survey.instrument.drafts import commands, drafting
@@ -379,3 +381,9 @@ def test_a_title_that_another_survey_has_is_mentioned(staff, client):
     log_in(client, staff.dana)
     page = client.get(f"/console/surveys/{newest().pk}/publish/").content.decode()
     assert "is called" not in page
+
+
+def test_the_language_of_the_texts_is_no_language_of_a_translation():
+    style = (BASE_DIR / "static/css/administration_forms.css").read_text()
+    for code in starting.LANGUAGES:
+        assert f'[name="translations"][value="{code}"]' in style
