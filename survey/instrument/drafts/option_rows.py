@@ -10,6 +10,7 @@ from django.utils.translation import override
 
 from survey.instrument.drafts.commands import CommandRefused, languages_of, text_column
 from survey.instrument.drafts.names import free_name, name_from_text
+from survey.instrument.drafts.option_problems import is_blank
 from survey.instrument.drafts.workbook import DraftBook, Row
 from survey.instrument.xlsform.choices import MAX_OPTIONS
 from survey.instrument.xlsform.languages import Language
@@ -129,8 +130,10 @@ def paste_options(
 
 
 def is_unwritten(book: DraftBook, option: Row) -> bool:
-    """Return whether an option of a new list has only the text that it began with."""
+    """Return whether an added option has no text but the one that it began with."""
     choices = book.sheet("choices")
+    if is_blank(choices, option):
+        return True
     columns = [choices.column_or_none("label", row) for row in languages_of(book)]
     columns.append(choices.column_or_none("label"))
     texts = {option.cells.get(number or 0, "") for number in columns} - {""}

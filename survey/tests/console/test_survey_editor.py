@@ -789,6 +789,11 @@ def test_an_added_option_without_a_text_is_a_problem(editor, draft):
         publish_draft(survey=draft, by="test")
     editor.type(address, "A goldfish", seen="")
     assert "problem to fix" not in checked(editor)
+    # A pasted list takes the place of options that have no text yet.
+    blank = editor.act(f"option-add:in:{pet}", at=pet)["focus"].split(":")[1]
+    [first, *_rest] = options_of(load_book(draft), "pets")
+    editor.act(f"options-paste:{first.key}", at=pet, text="Cow\nPig")
+    assert blank not in {row.key for row in options_of(load_book(draft), "pets")}
 
 
 def test_options_of_a_workbook_may_have_no_text(staff):
@@ -804,8 +809,8 @@ def test_the_second_column_is_pasted_as_the_second_language(editor):
     text = "1.\tFish\tPez\n2.\tFish\tPez"
     body = editor.act(f"options-paste:{first.key}", at=pet, text=text, second="es")
     assert body["message"] == (
-        "2 options are pasted. Bullets and numbers of the list are left out."
-        " There twice: “Fish”."
+        "2 options are pasted. There twice: “Fish”."
+        " Bullets and numbers of the list are left out."
     )
     assert (
         ">\nPez</textarea>"

@@ -94,7 +94,10 @@ def paste_into_grid(
 
 
 def _remarks(pasted: Pasted, repeated: list[str]) -> Iterator[str]:
-    """Say what was left out of a pasted list, and what is in it twice."""
+    """Say what is in a pasted list twice, and what was left out of it."""
+    if repeated:
+        texts = ", ".join(f"“{shortened(text)}”" for text in repeated[:MOST_NAMED])
+        yield _("There twice: %(texts)s.") % {"texts": texts}
     if pasted.has_marks:
         yield _("Bullets and numbers of the list are left out.")
     if pasted.has_more_columns:
@@ -102,6 +105,3 @@ def _remarks(pasted: Pasted, repeated: list[str]) -> Iterator[str]:
             "Further columns are left out. To paste a translation too, choose its"
             " language under “Beside it” first."
         )
-    if repeated:
-        texts = ", ".join(f"“{shortened(text)}”" for text in repeated[:MOST_NAMED])
-        yield _("There twice: %(texts)s.") % {"texts": texts}
