@@ -22,6 +22,8 @@ import { RuleForms } from "./editor_rules.js";
 import { PendingTexts } from "./editor_storage.js";
 
 const PAUSE = 500;
+// What rows are called that have no text yet.
+const MADE_UP_NAME = /^(question|grid|page)(_\d+)*$/;
 const STATE = ["at", "language", "second", "options", "page"];
 
 class Editor {
@@ -67,7 +69,9 @@ class Editor {
     this.restore();
     this.outline.reveal();
     const first = this.settings.querySelector("textarea");
-    if (this.isWide && first && !first.value && this.state.at) first.focus();
+    const wanted = this.fieldOf(root.dataset.field);
+    if (wanted) wanted.focus();
+    else if (this.isWide && first && !first.value && this.state.at) first.focus();
   }
 
   // Outline, page and settings stand beside each other, and each of them scrolls.
@@ -163,7 +167,7 @@ class Editor {
     // A question is named after its text when the text is complete.
     if (this.timers.has(address)) this.send(address, true);
     else if (address.endsWith(":name:")) this.send(address);
-    else if (/^survey:[^:]*:label:/.test(address) && !this.conflicts.has(address)) {
+    else if (isText(address) && !this.conflicts.has(address)) {
       const text = this.typed.get(address)?.text ?? target.value;
       this.queue.save(address, text, this.typed.get(address)?.seen ?? this.seenOf(address), true);
     }
@@ -200,12 +204,22 @@ class Editor {
     const texts = this.pending.all();
     for (const [address, { text, seen }] of texts) {
       this.typed.set(address, { text, seen: seen ?? "" });
-      this.queue.save(address, text, seen ?? "");
+      this.queue.save(address, text, seen ?? "", isText(address));
     }
+    this.finishName();
     this.rules.restore(this.state.at);
     if (!texts.size) return;
     this.fillTyped();
     showToast(word("restored"));
+  }
+
+  // A reload left the field before the question was named after its text.
+  finishName() {
+    const name = this.settings.querySelector("[name^='f:survey:'][name$=':name:']")?.value;
+    const field = this.settings.querySelector("textarea[name^='f:survey:']");
+    const address = field ? this.addressOf(field) : "";
+    if (!MADE_UP_NAME.test(name) || !isText(address) || !field.value) return;
+    if (!this.typed.has(address)) this.queue.save(address, field.value, field.value, true);
   }
 
   fillTyped() {
@@ -669,6 +683,11 @@ class Editor {
     const names = document.getElementById("ed-names");
     names.checked = readFlag("editor-show-names");
   }
+}
+
+// Questions are named after it.
+function isText(address) {
+  return /^survey:[^:]*:label:/.test(address);
 }
 
 function readFlag(key) {

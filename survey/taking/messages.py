@@ -24,11 +24,11 @@ SOURCE = Path(__file__).with_name("messages.json")
 LOCALE = Path(__file__).with_name("locale")
 DOMAIN, ADULTS = "respondents", "adults"
 FALLBACK = "en"
-# Keys of the page of an open code, of login cards, posters and letters, of footers and
-# of what only the server writes begin like these; a tab does not need them.
+# Keys of the page of an open code, of login cards, posters and letters, of footers, of
+# tests, and of what only the server writes begin like these; a tab does not need them.
 NOT_IN_TABS = (
     *("start_", "card_", "paper_", "slider_", "about_", "site_", "review_"),
-    *("module_",),
+    *("module_", "test_", "limits_"),
 )
 # Surveys come in more languages than there are messages for, so this lists
 # the right-to-left languages that a school is likely to have.

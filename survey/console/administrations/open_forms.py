@@ -388,8 +388,7 @@ def _survey_hint(survey: Survey, *, pages: int, questions: int) -> str:
         ngettext("%(n)s page", "%(n)s pages", pages) % {"n": pages},
         ngettext("%(n)s question", "%(n)s questions", questions) % {"n": questions},
     ]
-    if survey.district:
-        parts.append(str(survey.district))
+    parts.append(str(survey.district or gettext("The state")))
     languages = format_html_join(
         ", ",
         "<span lang='{}'>{}</span>",

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
@@ -25,6 +28,7 @@ from survey.instrument.drafts.checks import (
     page_lengths,
 )
 from survey.instrument.drafts.checks.texts import shortened
+from survey.instrument.drafts.checks.untranslated import UNTRANSLATED
 from survey.instrument.drafts.commands import languages_of
 from survey.instrument.drafts.comments import open_comments
 from survey.instrument.drafts.problem_words import DraftWords
@@ -33,6 +37,7 @@ from survey.instrument.drafts.recorded_times import recorded_times
 from survey.instrument.drafts.rule_hints import rule_hints
 from survey.instrument.drafts.texts import texts_in
 from survey.instrument.xlsform.draft import Draft
+from survey.instrument.xlsform.languages import Language
 from survey.models import Survey
 
 AUDIENCES = {
@@ -66,6 +71,8 @@ def survey_check(request: StaffRequest, pk: int) -> HttpResponse:
         noticed += [
             (_key_at(reading, check.row), check.language, check.message)
             for check in check_draft(reading.draft, audience=audience, seconds=seconds)
+            # They are counted by language.
+            if check.kind != UNTRANSLATED
         ]
     hints = places_of(survey, words, noticed)
     return render(
@@ -81,8 +88,35 @@ def survey_check(request: StaffRequest, pk: int) -> HttpResponse:
             "audiences": [(row.value, words) for row, words in AUDIENCES.items()],
             "audience": audience.value,
             "may_change": may_change(request.permissions, survey),
+            "translations": _translations(survey, reading),
+            "first_language": languages_of(reading.book)[0],
         },
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """How many of a draft's texts a language lacks, and where they are written."""
+
+    language: Language
+    missing: int
+    texts: int
+    address: str
+
+
+def _translations(survey: Survey, reading: DraftReading) -> list[Translation]:
+    """Return the languages that lack texts."""
+    translations = []
+    for language in languages_of(reading.book)[1:]:
+        texts = [row for row in texts_in(reading.book, language) if row.original]
+        missing = sum(row.state == "missing" for row in texts)
+        if missing:
+            query = urlencode({"language": language.code, "show": "missing"})
+            address = reverse("survey_edit_texts", args=[survey.pk])
+            translations.append(
+                Translation(language, missing, len(texts), f"{address}?{query}")
+            )
+    return translations
 
 
 def _length(

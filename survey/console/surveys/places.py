@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from django.urls import reverse
+from django.utils.http import urlencode
 
+from survey.instrument.drafts.commands import default_language
 from survey.instrument.drafts.problem_words import DraftWords
 from survey.instrument.drafts.reading import DraftReading
 from survey.models import Survey
@@ -43,15 +45,20 @@ def places_of(
 ) -> list[Place]:
     """Gather what was noticed by rows, in the order in which they come."""
     places: dict[Key, Place] = {}
+    first = default_language(words.reading.book).code
     for key, language, sentence in noticed:
+        place = words.place_of(*key)
         if key not in places:
-            place = words.place_of(*key)
             address = (
                 reverse("survey_measures", args=[survey.pk])
                 if key[0] == "measures"
                 else address_of_editor(survey, place.key)
             )
             places[key] = Place(str(place), address)
+        if language not in ("", first) and place.key:
+            places[key].address = address_of_translation(
+                survey, place.key, language, field=":".join((*key, "label", language))
+            )
         if (language, sentence) not in places[key].sentences:
             places[key].sentences.append((language, sentence))
     return [*places.values()]
@@ -63,3 +70,11 @@ def address_of_editor(survey: Survey, key: str = "") -> str:
         return reverse("survey_edit_texts", args=[survey.pk])
     address = reverse("survey_edit", args=[survey.pk])
     return f"{address}?at={key}" if key else address
+
+
+def address_of_translation(survey: Survey, key: str, language: str, field: str) -> str:
+    """Return where a row is translated, with the field to begin in."""
+    address = address_of_editor(survey, key)
+    if survey.corrects_id is not None:
+        return f"{address}?{urlencode({'language': language})}"
+    return f"{address}&{urlencode({'second': language, 'field': field})}"

@@ -44,7 +44,7 @@ from survey.instrument.definitions.publishing import (
 )
 from survey.instrument.drafts.reading import read_rows_of
 from survey.models import Role, Survey
-from survey.taking import bootstrap, rendering
+from survey.taking import bootstrap, messages, rendering
 from survey.taking.published import Published, build_published, published_survey
 from survey.taking.review import find_gaps
 from survey.taking.saved_answers import SavedAnswers, now_in_microseconds
@@ -57,6 +57,7 @@ MAX_DRAFTS = 8
 MAX_SEED = 2**32 - 1
 # Missing items that the address of the review may name.
 MAX_MISSING = 100
+BANNER = "test_banner"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,8 @@ class Preview:
     reaches: str
     # Drafts of a page are stored encrypted in the browser here as well.
     secret: str
+    # Opened by a test link: there is no console around it that says so.
+    is_test: bool = False
 
 
 @needs(Capability.MANAGE_SURVEYS)
@@ -158,7 +161,11 @@ def show_content(published: Published, language: str, n: int) -> HttpResponse:
 
 def show_complete(request: HttpRequest, preview: Preview) -> HttpResponseBase:
     frame = {**_frame(preview), "languages": preview.published.definition["languages"]}
-    if "stopped" in request.GET:
+    is_over = "stopped" in request.GET or "finished" in request.GET
+    if preview.is_test and is_over:
+        template = "survey/console/survey_test_end.html"
+        frame["is_finished"] = "finished" in request.GET
+    elif "stopped" in request.GET:
         template = "survey/survey_stopped.html"
     elif "pages" not in request.GET:
         template = "survey/console/survey_preview_reviewing.html"
@@ -202,6 +209,10 @@ def shell_data(request: HttpRequest, preview: Preview) -> dict[str, object]:
     data = bootstrap.bootstrap_data(
         request, session, published, saved, preview.language
     )
+    if preview.is_test:
+        # Not among the words of a tab, which may change its language.
+        words = messages.messages_in(preview.language)
+        data["messages"] = {**data["messages"], BANNER: words[BANNER]}
     return {
         **data,
         "seed": preview.seed,
@@ -237,7 +248,8 @@ def _urls(preview: Preview) -> dict[str, str]:
 
 
 def _frame(preview: Preview) -> dict[str, object]:
-    return bootstrap.frame_context(preview.published, preview.language)
+    frame = bootstrap.frame_context(preview.published, preview.language)
+    return {**frame, "is_test": preview.is_test}
 
 
 def _preview(request: StaffRequest, pk: int, seed: int) -> Preview:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.contrib import messages
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.utils.text import capfirst
@@ -19,7 +20,7 @@ from accounts.permissions import Capability, Permissions
 from survey.console.administrations.fields import with_hint
 from survey.console.surveys.places import address_of_editor
 from survey.console.surveys.views import STATE, owners_of, survey_or_404
-from survey.instrument.definitions.ownership import surveys_for
+from survey.instrument.definitions.ownership import same_title_warning, surveys_for
 from survey.instrument.drafts.beginnings import (
     book_of_sheets,
     empty_book,
@@ -29,6 +30,7 @@ from survey.instrument.drafts.beginnings import (
 )
 from survey.instrument.drafts.commands import title_of
 from survey.instrument.drafts.drafting import start_draft
+from survey.instrument.drafts.names import fix_names
 from survey.instrument.drafts.store import NameIsTaken, load_book
 from survey.instrument.drafts.workbook import DraftBook
 from survey.instrument.templates.catalog import Template, sheets_of, templates
@@ -227,7 +229,8 @@ def survey_copy(request: StaffRequest, pk: int) -> HttpResponse:
     form.initial["title"] = _("Copy of %(title)s") % {"title": survey.default_title}
     if request.method == "POST" and form.is_valid():
         title = form.cleaned_data["title"]
-        if started := _start(request, form, load_book(survey), title=title):
+        book = fix_names(load_book(survey))
+        if started := _start(request, form, book, title=title):
             return started
     return _show(
         request,
@@ -252,7 +255,7 @@ def survey_new_version(request: StaffRequest, pk: int) -> HttpResponse:
         started = _start(
             request,
             form,
-            load_book(survey),
+            fix_names(load_book(survey)),
             name=survey.name,
             version=form.cleaned_data["version"],
         )
@@ -294,6 +297,9 @@ def _start(
     except NameIsTaken as error:
         form.add_error("version" if "version" in form.fields else None, str(error))
         return None
+    # A new version has the title of the one before.
+    if not name and (warning := same_title_warning(request.permissions, survey)):
+        messages.warning(request, warning)
     return redirect(address_of_editor(survey))
 
 

@@ -158,6 +158,7 @@ def _preview(request: HttpRequest, token: str) -> Preview | None:
         base=base,
         reaches=base,
         secret=f"test link {token}",
+        is_test=True,
     )
 
 

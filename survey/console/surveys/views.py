@@ -51,6 +51,7 @@ from survey.instrument.definitions.ownership import (
     replacement_of,
     restore_survey,
     retire_survey,
+    same_title_warning,
     surveys_for,
 )
 from survey.instrument.definitions.publishing import (
@@ -426,6 +427,8 @@ def _step(
             " publish it here, it becomes a separate survey, whose"
             " answers are exported in separate columns."
         ) % {"full_title": survey.corrects.survey.full_title}
+    elif step is PUBLISH and survey.published_at is None:
+        note = same_title_warning(request.permissions, survey)
     return render(
         request,
         "survey/console/survey_step.html",

@@ -27,13 +27,13 @@ from survey.instrument.drafts.commands import (
     languages_of,
     names_in,
     questions_using,
-    rename,
     text_column,
 )
 from survey.instrument.drafts.groups import can_be_grid, wrap_rows
 from survey.instrument.drafts.measures import SHEET as MEASURES
 from survey.instrument.drafts.measures import set_measure_of
 from survey.instrument.drafts.names import free_name
+from survey.instrument.drafts.renames import rename
 from survey.instrument.drafts.workbook import DraftBook, Sheet
 from survey.instrument.xlsform.languages import Language
 from survey.instrument.xlsform.measures import (

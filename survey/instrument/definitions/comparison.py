@@ -5,14 +5,18 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from survey.instrument.definitions.expressions import labels_of
 from survey.instrument.definitions.measures import sheet_rows
 from survey.instrument.definitions.schema import (
+    ANSWERABLE,
     ITEM_TEXTS,
     RULES,
+    SELECTS,
     BlockDefinition,
     ItemDefinition,
     Measures,
@@ -41,6 +45,12 @@ ITEM_COLUMNS = {
     "range": "range",
 }
 NOTHING = "–"
+TEXT_WORDS = {
+    "hint": gettext_lazy("hint"),
+    "guidance": gettext_lazy("guidance"),
+    "required_message": gettext_lazy("message if it is required"),
+    "constraint_message": gettext_lazy("message if it is not valid"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,12 +182,13 @@ class DefinitionComparer:
         before = {page["name"]: page for page in self.was["pages"]}
         after = {page["name"]: page for page in self.now["pages"]}
         self.compare_names(_("page %(name)s"), list(before), list(after))
-        for name, page in after.items():
+        for number, (name, page) in enumerate(after.items(), 1):
             if name in before:
                 earlier = before[name]
-                place = _("page %(name)s") % {"name": name}
-                title = _("%(place)s, title") % {"place": place}
+                shown = _("Page %(number)s") % {"number": number}
+                title = _("%(place)s, title") % {"place": shown}
                 self.add_texts(title, earlier["title"], page["title"])
+                place = _("page %(name)s") % {"name": name}
                 self.compare_blocks(place, earlier["blocks"], page["blocks"])
 
     def compare_blocks(
@@ -224,12 +235,46 @@ class DefinitionComparer:
                 continue
             earlier, item = self.was["items"][name], self.now["items"][name]
             for key in ITEM_TEXTS:
-                place = name if key == "label" else f"{name}, {key}"
+                place = self.question(name)
+                if key in TEXT_WORDS:
+                    place = f"{place}, {TEXT_WORDS[key]}"
                 self.add_texts(place, earlier.get(key, {}), item.get(key, {}))
             page = self.was["pages"][earlier["page"] - 1]["name"]
             new_page = self.now["pages"][item["page"] - 1]["name"]
             self.add_difference(_("%(name)s, page") % {"name": name}, page, new_page)
             self.compare_item_columns(name, earlier, item)
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """The numbers of questions, as authors and respondents count them."""
+        items = self.now["items"]
+        numbers: dict[str, int] = {}
+        for page in self.now["pages"]:
+            for name in (name for block in page["blocks"] for name in block["items"]):
+                select = items.get(name.removesuffix("_other"))
+                # The text for *Other* belongs to its question.
+                is_other = (
+                    select is not None
+                    and select is not items[name]
+                    and select["kind"] in SELECTS
+                )
+                if items[name]["kind"] in ANSWERABLE and not is_other:
+                    numbers[name] = len(numbers) + 1
+        return numbers
+
+    def question(self, name: str) -> str:
+        """Return "Question 2", or the name of what has no number."""
+        number = self.numbers.get(name)
+        return _("Question %(number)s") % {"number": number} if number else name
+
+    def answer(self, option_set: str, value: str, label: Texts) -> str:
+        """Return "Question 2, answer “Cat”", or the names of a list and a value."""
+        for name in self.numbers:
+            if self.now["items"][name].get("option_set") == option_set:
+                text = next(filter(None, label.values()), value)
+                words = {"question": self.question(name), "text": text}
+                return _("%(question)s, answer “%(text)s”") % words
+        return _("options %(set)s, %(value)s") % {"set": option_set, "value": value}
 
     def compare_item_columns(
         self, name: str, was: ItemDefinition, now: ItemDefinition
@@ -269,7 +314,8 @@ class DefinitionComparer:
             if value in before:
                 earlier = before[value]
                 place = _("options %(set)s, %(value)s") % {"set": name, "value": value}
-                self.add_texts(place, earlier["label"], option["label"])
+                shown = self.answer(name, value, earlier["label"])
+                self.add_texts(shown, earlier["label"], option["label"])
                 columns = earlier["attributes"], option["attributes"]
                 words = _("%(place)s, columns") % {"place": place}
                 self.add_difference(words, *columns)

@@ -36,6 +36,37 @@ def surveys_for(permissions: Permissions) -> QuerySet[Survey]:
     return known.filter(Q(district=None) | Q(district__in=places.districts))
 
 
+def surveys_titled(permissions: Permissions, survey: Survey) -> list[Survey]:
+    """Return other surveys with the title of this one. 1 statement.
+
+    Its other versions and retired surveys are left out.
+    """
+    titles = {title.strip().casefold() for title in survey.title.values()} - {""}
+    known = surveys_for(permissions).filter(retirement=None).select_related("district")
+    others = known.exclude(name=survey.name, district=survey.district_id)
+    return [
+        row
+        for row in others.order_by("-pk")
+        if titles & {title.strip().casefold() for title in row.title.values()}
+    ]
+
+
+def same_title_warning(permissions: Permissions, survey: Survey) -> str:
+    """Name the other surveys with the title of this one; "" if there are none."""
+    twins = surveys_titled(permissions, survey)
+    if not twins:
+        return ""
+    named = [
+        _("version %(version)s (%(owner)s)")
+        % {"version": row.version, "owner": row.district or _("The state")}
+        for row in twins[:MOST_NAMED]
+    ]
+    return _(
+        "Another survey is called “%(title)s” too: %(surveys)s. Change the title if"
+        " people could mix them up."
+    ) % {"title": survey.default_title, "surveys": ", ".join(named)}
+
+
 def offerable_for(permissions: Permissions) -> QuerySet[PublishedSurvey]:
     """Return the published surveys that a new administration may offer."""
     return PublishedSurvey.objects.filter(

@@ -14,8 +14,14 @@ from django.utils.translation import gettext as _
 from django.utils.translation import override
 
 from survey.instrument.definitions.schema import SELECTS
-from survey.instrument.drafts.names import free_name, name_from_text
+from survey.instrument.drafts.names import (
+    free_name,
+    made_name,
+    name_from_text,
+    with_names,
+)
 from survey.instrument.drafts.workbook import (
+    MADE_NAME,
     STALE,
     ChangeConflict,
     DraftBook,
@@ -25,8 +31,6 @@ from survey.instrument.drafts.workbook import (
     language_of_header,
 )
 from survey.instrument.xlsform.languages import Language, language_of
-from survey.instrument.xlsform.measures import REVERSED
-from survey.instrument.xlsform.names import why_not_a_name
 from survey.instrument.xlsform.problems import Findings
 from survey.instrument.xlsform.reading import list_languages
 from survey.instrument.xlsform.types import parse_type
@@ -112,7 +116,7 @@ def add_question(
     survey = book.sheet("survey")
     name = free_name(name or "question", names_in(book))
     kind = kind_with_list(book, kind, option_set, name)
-    cells = {survey.column("type"): kind, survey.column("name"): name}
+    cells = {survey.column("type"): kind, **made_name(survey, name)}
     if after and kind_of(survey, survey.row(after)) != "begin":
         after = survey.rows[span_of(survey, after).end].key
     [key] = book.insert(survey, after, [cells])
@@ -143,8 +147,7 @@ def add_page(book: DraftBook, *, after: str, name: str = "page") -> str:
     """
     survey = book.sheet("survey")
     name = free_name(name, names_in(book))
-    type_, named = survey.column("type"), survey.column("name")
-    looks = survey.column("appearance")
+    type_, looks = survey.column("type"), survey.column("appearance")
     if after:
         around = groups_around(survey, after)
         outermost = around[0].key if around else after
@@ -155,7 +158,7 @@ def add_page(book: DraftBook, *, after: str, name: str = "page") -> str:
     begin, _end = book.insert(
         survey,
         after,
-        [{type_: BEGIN, named: name, looks: FIELD_LIST}, {type_: END}],
+        [{type_: BEGIN, looks: FIELD_LIST, **made_name(survey, name)}, {type_: END}],
     )
     return add_question(book, after=begin, kind="text")
 
@@ -170,7 +173,7 @@ def add_grid(book: DraftBook, *, after: str, option_set: str = "") -> str:
     name = free_name("grid", names_in(book))
     cells = {
         survey.column("type"): BEGIN,
-        survey.column("name"): name,
+        **made_name(survey, name),
         survey.column("appearance"): TABLE_LIST,
     }
     if after and kind_of(survey, survey.row(after)) != "begin":
@@ -227,20 +230,25 @@ def duplicate_rows(book: DraftBook, key: str) -> str:
     rows = survey.rows[span.start : span.end + 1]
     taken = names_in(book)
     renamed: dict[str, str] = {}
+    made: set[str] = set()
     named, marked = survey.column("name"), survey.column_or_none("bank_question")
     for row in rows:
         if name := survey.value(row, "name"):
             base = name
-            if len(rows) == 1 and _is_named_after_text(book, row):
+            is_made = row.cells.get(MADE_NAME) == name
+            if len(rows) == 1 and (is_made or _is_named_after_text(book, row)):
                 # The copy is named after its own text once that is written.
-                base = "question"
+                base, is_made = "question", True
             renamed[name] = free_name(base, taken)
+            if is_made:
+                made.add(name)
             taken.add(renamed[name])
     copies = []
     for row in rows:
         cells = {n: with_names(text, renamed) for n, text in row.cells.items()}
         if name := survey.value(row, "name"):
             cells[named] = renamed[name]
+            cells[MADE_NAME] = renamed[name] if name in made else ""
         if marked is not None:
             cells.pop(marked, None)
         copies.append(cells)
@@ -412,69 +420,6 @@ def title_of(book: DraftBook) -> str:
         return ""
     number = text_column(book, settings, "title", default_language(book))
     return settings.rows[0].cells.get(number, "")
-
-
-def rename(book: DraftBook, key: str, name: str) -> None:
-    """Give a question or page another name, also in all rules and texts.
-
-    Raises CommandRefused for a name that cannot be used.
-    """
-    survey = book.sheet("survey")
-    old = survey.value(survey.row(key), "name")
-    if name == old:
-        return
-    if reason := why_not_a_name(name):
-        raise CommandRefused(_("The name can’t be used: %(why)s.") % {"why": reason})
-    if name in {survey.value(row, "name") for row in survey.rows}:
-        raise CommandRefused(_("Another question is called %(name)s.") % {"name": name})
-    for sheet in text_sheets(book):
-        for row in list(sheet.rows):
-            changed = {
-                number: renamed
-                for number, text in row.cells.items()
-                if (renamed := with_names(text, {old: name})) != text
-            }
-            if changed:
-                book.set_cells(sheet, row.key, changed)
-    book.set_cells(survey, key, {survey.column("name"): name})
-    _replace_in_measures(book, {old: name})
-
-
-def rename_from_text(book: DraftBook, key: str, text: str) -> None:
-    """Name a question after its text, if its name is still a made-up one."""
-    survey = book.sheet("survey")
-    old = survey.value(survey.row(key), "name")
-    if re.fullmatch(r"(question|grid|page)(_\d+)*", old):
-        name = name_from_text(text)
-        if name:
-            rename(book, key, free_name(name, names_in(book) - {old}))
-
-
-def with_names(text: str, renamed: Mapping[str, str]) -> str:
-    """Return a text whose `${name}` references have other names."""
-
-    def replaced(match: re.Match[str]) -> str:
-        name = match[1].strip()
-        return f"${{{renamed[name]}}}" if name in renamed else match[0]
-
-    return re.sub(r"\$\{([^{}]*)\}", replaced, text) if "${" in text else text
-
-
-def _replace_in_measures(book: DraftBook, renamed: Mapping[str, str]) -> None:
-    if "measures" not in book.sheets:
-        return
-    measures = book.sheets["measures"]
-    for row in measures.rows:
-        words = measures.value(row, "items").replace(",", " ").split()
-        changed = [
-            word.replace(bare, renamed[bare])
-            if (bare := word.removeprefix(REVERSED)) in renamed
-            else word
-            for word in words
-        ]
-        if changed != words:
-            number = measures.column("items")
-            book.set_cells(measures, row.key, {number: " ".join(changed)})
 
 
 def set_kind(book: DraftBook, key: str, kind: str, *, option_set: str = "") -> None:

@@ -11,6 +11,7 @@ from django.http import HttpRequest
 
 from accounts.models import User
 from survey.instrument.drafts.drafting import start_draft
+from survey.instrument.drafts.names import fix_names
 from survey.instrument.drafts.store import load_book
 from survey.models import PublishedSurvey, Survey
 
@@ -28,7 +29,7 @@ def start_correction(
     if draft := waiting.order_by("pk").last():
         return draft
     return start_draft(
-        book=load_book(original),
+        book=fix_names(load_book(original)),
         name=original.name,
         version=next_version(original),
         title="",

@@ -20,7 +20,7 @@ from survey.instrument.drafts.commands import (
     span_of,
 )
 from survey.instrument.drafts.moves import is_grid, siblings_of
-from survey.instrument.drafts.names import free_name
+from survey.instrument.drafts.names import free_name, made_name
 from survey.instrument.drafts.workbook import DraftBook, Row, Sheet
 
 
@@ -33,7 +33,7 @@ def wrap_rows(
     end = max(span_of(survey, key).end for key in keys)
     cells = {
         survey.column("type"): BEGIN,
-        survey.column("name"): free_name(name, names_in(book)),
+        **made_name(survey, free_name(name, names_in(book))),
     }
     if appearance:
         cells[survey.column("appearance")] = appearance

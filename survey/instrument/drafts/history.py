@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from survey.instrument.drafts.store import REDO, RESTORE, UNDO
 from survey.instrument.drafts.workbook import (
     HEADER_ROW,
-    STALE,
+    MARKS,
     DraftBook,
     Operation,
     Row,
@@ -143,7 +143,7 @@ def _sentences_of_operation(
     if operation["op"] == "cells":
         name = names.get((sheet.name, operation["key"]), "")
         for number, now in operation["after"].items():
-            if int(number) == STALE:
+            if int(number) in MARKS:
                 continue
             yield _cell_sentence(
                 sheet, int(number), name, operation["before"].get(number, ""), now

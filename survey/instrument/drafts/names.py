@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+
+from survey.instrument.drafts.workbook import MADE_NAME, DraftBook, Sheet
 
 LONGEST = 32
 # Words that tell nothing about a question.
@@ -45,3 +47,25 @@ def free_name(name: str, taken: Collection[str]) -> str:
     while f"{base}_{number}".casefold() in folded:
         number += 1
     return f"{base}_{number}"
+
+
+def made_name(sheet: Sheet, name: str) -> dict[int, str]:
+    """Return the cells of a name that no author has typed."""
+    return {sheet.column("name"): name, MADE_NAME: name}
+
+
+def fix_names(book: DraftBook) -> DraftBook:
+    """Let all rows keep their names, as the answers to an earlier version have."""
+    for row in book.sheet("survey").rows:
+        row.cells.pop(MADE_NAME, None)
+    return book
+
+
+def with_names(text: str, renamed: Mapping[str, str]) -> str:
+    """Return a text whose `${name}` references have other names."""
+
+    def replaced(match: re.Match[str]) -> str:
+        name = match[1].strip()
+        return f"${{{renamed[name]}}}" if name in renamed else match[0]
+
+    return re.sub(r"\$\{([^{}]*)\}", replaced, text) if "${" in text else text

@@ -10,6 +10,7 @@ from django.utils.translation import override
 
 from survey.instrument.drafts.commands import CommandRefused, languages_of, text_column
 from survey.instrument.drafts.names import free_name, name_from_text
+from survey.instrument.drafts.option_problems import is_blank
 from survey.instrument.drafts.workbook import DraftBook, Row
 from survey.instrument.xlsform.choices import MAX_OPTIONS
 from survey.instrument.xlsform.languages import Language
@@ -94,15 +95,19 @@ def place_option(book: DraftBook, key: str, after: str) -> None:
 
 
 def paste_options(
-    book: DraftBook, key: str, text: str, *, languages: Sequence[Language]
+    book: DraftBook,
+    key: str,
+    lines: Sequence[Sequence[str]],
+    *,
+    languages: Sequence[Language],
 ) -> list[str]:
     """Write the first pasted line into an option, and the others into new ones.
 
-    Options that nobody has written yet make room for them.
+    `lines` have a text for each language. Options that nobody has written yet make
+    room for them.
     """
     choices = book.sheet("choices")
     row = choices.row(key)
-    lines = pasted_lines(text, len(languages))
     if not lines:
         return [key]
     cells = {
@@ -125,8 +130,10 @@ def paste_options(
 
 
 def is_unwritten(book: DraftBook, option: Row) -> bool:
-    """Return whether an option of a new list has only the text that it began with."""
+    """Return whether an added option has no text but the one that it began with."""
     choices = book.sheet("choices")
+    if is_blank(choices, option):
+        return True
     columns = [choices.column_or_none("label", row) for row in languages_of(book)]
     columns.append(choices.column_or_none("label"))
     texts = {option.cells.get(number or 0, "") for number in columns} - {""}
@@ -141,17 +148,3 @@ def first_labels(value: str) -> set[str]:
         with override(code):
             labels.add(_("Option %(n)s") % {"n": value})
     return labels
-
-
-def pasted_lines(text: str, columns: int) -> list[list[str]]:
-    """Divide pasted rows into one label for each language.
-
-    Further columns are joined to the last one, so that nothing is lost.
-    """
-    lines = []
-    for line in text.splitlines():
-        cells = [" ".join(cell.split()) for cell in line.split("\t")]
-        if any(cells):
-            rest = " ".join(filter(None, cells[columns - 1 :]))
-            lines.append([*cells[: columns - 1], rest])
-    return lines

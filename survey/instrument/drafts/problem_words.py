@@ -58,6 +58,10 @@ WORDS = (
         gettext_lazy("An option has no value. Write one, or delete the option."),
     ),
     (
+        gettext_noop("the option has no text"),
+        gettext_lazy("It has no text. Write one, or delete the option."),
+    ),
+    (
         gettext_noop("the name is used in row %(first)s already"),
         gettext_lazy("Another question has the same variable name. Change one."),
     ),
@@ -168,10 +172,18 @@ class DraftWords:
             for user in self.survey.rows:
                 if parse_type(self.survey.value(user, "type")).option_set == listed:
                     place = self.place_of("survey", user.key)
-                    name = _("%(question)s, option") % {"question": place.name}
+                    name = _("%(question)s, option %(number)s") % {
+                        "question": place.name,
+                        "number": self._number_of_option(sheet, row),
+                    }
                     return DraftPlace(name, text, user.key)
             return DraftPlace(_("Options that no question uses"), text)
         return DraftPlace(self._name_of(row), text, key)
+
+    def _number_of_option(self, choices: Sheet, option: Row) -> int:
+        listed = choices.value(option, "list")
+        rows = [row for row in choices.rows if choices.value(row, "list") == listed]
+        return [row.key for row in rows].index(option.key) + 1
 
     def _name_of(self, row: Row) -> str:
         page = self.pages.get(row.key)

@@ -30,6 +30,7 @@ from survey.instrument.definitions.schema import (
     SurveyDefinition,
 )
 from survey.instrument.drafts.collector import paused_collector
+from survey.instrument.drafts.option_problems import report_options_without_text
 from survey.instrument.drafts.store import load_book
 from survey.instrument.drafts.subjects import OptionLabels, option_labels
 from survey.instrument.drafts.workbook import FIRST_ROW, DraftBook, Row
@@ -151,6 +152,7 @@ def read_book(book: DraftBook, *, name: str, with_pyxform: bool = True) -> Draft
     except FileRefused as refusal:
         findings.refuse("", None, "", str(refusal))
     report_differences(book, findings)
+    report_options_without_text(book, findings)
     rows = book.sheet("survey").rows
     return DraftReading(
         book,

@@ -62,6 +62,8 @@ GAP = 2**16
 TYPING = timedelta(seconds=60)
 LONGEST_TITLE = 255
 RESTORE = "restore"
+# In `about`: the row whose typed text these operations finish.
+FINISHES = "finishes"
 UNDO = "undo"
 REDO = "redo"
 
@@ -395,18 +397,21 @@ def _record(
 ) -> DraftChange:
     last = DraftChange.objects.filter(survey=survey, number=survey.last_change).first()
     is_typing = last is not None and undoes is None and last.action == action != RESTORE
+    # A reading that is kept in memory is that of the number before.
+    survey.last_change += 1
+    survey.save(update_fields=["last_change"])
     if last is not None and is_typing and _goes_on(last, operations, by):
         last.operations[-1]["after"] |= operations[0]["after"]
         last.about = about
         last.at = timezone.now()
-        # A reading that is kept in memory is that of the number before.
-        survey.last_change += 1
-        survey.save(update_fields=["last_change"])
         last.number = survey.last_change
         last.save(update_fields=["operations", "about", "at", "number"])
         return last
-    survey.last_change += 1
-    survey.save(update_fields=["last_change"])
+    if last is not None and is_typing and _finishes(last, about, by):
+        last.operations += operations
+        last.number = survey.last_change
+        last.save(update_fields=["operations", "number"])
+        return last
     if undoes is None:
         redoable_steps = DraftChange.objects.filter(
             survey=survey, by=by, is_redoable=True
@@ -437,6 +442,18 @@ def _goes_on(last: DraftChange, operations: list[Operation], by: User | None) ->
         before["op"] == after["op"] == "cells"
         and (before["sheet"], before["key"]) == (after["sheet"], after["key"])
         and after["before"].items() <= before["after"].items()
+        and timezone.now() - last.at < TYPING
+    )
+
+
+def _finishes(last: DraftChange, about: dict[str, str], by: User | None) -> bool:
+    """Return whether a name follows from the text that somebody has just typed."""
+    key = about.get(FINISHES)
+    return bool(
+        key
+        and last.by_id == (by.pk if by else None)
+        and not (last.undoes_id or last.is_undone)
+        and last.operations[-1].get("key") == key
         and timezone.now() - last.at < TYPING
     )
 

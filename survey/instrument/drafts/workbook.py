@@ -43,6 +43,10 @@ FIRST_ROW = 2
 # No column of the workbook: the numbers of the columns of a row whose translations
 # are older than the original.
 STALE = 0
+# Another one: the name that was made from the text of a row. While the row has it, no
+# author has typed one, and a new text renews it.
+MADE_NAME = -2
+MARKS = frozenset((STALE, MADE_NAME))
 # The key of the row of headers in an operation.
 HEADER_ROW = ""
 # How a column is headed that a workbook does not have yet.
@@ -143,7 +147,7 @@ class Sheet:
     def as_survey_sheet(self) -> SurveySheet:
         """Return the sheet as the reader of workbooks takes it."""
         rows = {
-            number: {n: text for n, text in row.cells.items() if n != STALE}
+            number: {n: text for n, text in row.cells.items() if n not in MARKS}
             for number, row in enumerate(self.rows, FIRST_ROW)
         }
         written = {number: cells for number, cells in rows.items() if cells}
@@ -375,7 +379,7 @@ def _apply_cells(sheet: Sheet, operation: Operation) -> None:
         _apply_headers(sheet, operation)
         return
     row = sheet.row(operation["key"])
-    headers = {STALE, *sheet.headers}
+    headers = MARKS | sheet.headers.keys()
     for number, text in _by_number(operation["after"]).items():
         if text and number not in headers and number not in row.cells:
             raise ChangeConflict(_("The survey no longer has this language."))

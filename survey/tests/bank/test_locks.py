@@ -14,7 +14,7 @@ from survey.instrument.bank.inserting import (
 )
 from survey.instrument.bank.questions import add_questions, add_version
 from survey.instrument.definitions.publishing import NotPublishable
-from survey.instrument.drafts import commands, option_rows, store
+from survey.instrument.drafts import commands, option_rows, renames, store
 from survey.instrument.drafts.drafting import exported_workbook, publish_draft
 from survey.instrument.drafts.reading import read_rows_of
 from survey.instrument.drafts.store import load_book, restore, undo
@@ -91,7 +91,7 @@ def changes_of(draft):
         "hint": lambda book: commands.set_text(
             book, "survey", key, field="hint", language=ENGLISH, text="Today"
         ),
-        "name": lambda book: commands.rename(book, key, "secure"),
+        "name": lambda book: renames.rename(book, key, "secure"),
         "type": lambda book: commands.set_kind(book, key, "select_multiple"),
         "limit": lambda book: commands.set_value(
             book, "survey", key, field="constraint", text=". != '1'"

@@ -486,3 +486,30 @@ def test_pages_that_are_not_sent_again_stay_in_the_outline(staff, console, draft
     saved(page)
     shown = [text.replace("Why so?", "Why?") for text in texts(page)]
     assert shown == after[start:] + after[:start]
+
+
+def test_a_question_is_named_after_its_text_also_after_a_reload(staff, console, draft):  # noqa: F811
+    page = opened(console(staff.state, viewport=DESK), draft)
+    choose(page, "Which pet?")
+    add(page, "One choice")
+    page.locator("#ed-settings textarea").first.fill("How old are you?")
+    saved(page)
+    page.reload()
+    name = page.get_by_role("textbox", name="Variable name")
+    expect(name).to_have_value("old")
+
+
+def test_the_check_leads_into_the_field_of_a_translation(staff, console, draft):  # noqa: F811
+    page = opened(console(staff.state, viewport=DESK), draft)
+    choose(page, "Which pet?")
+    page.locator("#ed-settings textarea").first.fill("Which animal?")
+    saved(page)
+    page.goto(reverse("survey_check", args=[draft.pk]))
+    row = page.get_by_role("row", name="Which animal?")
+    row.get_by_role("link").click()
+    expect(page.locator("html.ed-ready")).to_be_attached()
+    spanish = page.get_by_role("textbox", name="Question (Español)")
+    expect(spanish).to_be_focused()
+    page.get_by_role("button", name="The translation is still right").click()
+    expect(page.locator(".ed-stale")).to_have_count(0)
+    expect(spanish).to_have_value("¿Qué mascota?")

@@ -146,6 +146,16 @@ def test_the_second_click_on_next_answers_no_item_of_the_new_page(begin):
         page.click("#back")
 
 
+def test_a_heading_that_is_only_a_number_is_for_screen_readers(begin):
+    page = begin()
+    heading = page.locator("#page .page-title")
+    assert heading.bounding_box()["height"] > 20
+    # As a page without a title is rendered.
+    heading.evaluate("heading => heading.toggleAttribute('data-numbered')")
+    assert heading.bounding_box()["height"] <= 1
+    assert page.get_by_role("heading", level=2).first.inner_text()
+
+
 def test_next_moves_the_focus_to_what_names_the_page_once(begin):
     page = begin()
     choose(page, "safe", "3")

@@ -11,6 +11,8 @@ from openpyxl import load_workbook
 
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
+from settings.base import BASE_DIR
+from survey.console.surveys import starting
 from survey.instrument.definitions.measures import measures_of
 from survey.instrument.definitions.publishing import publish_survey
 from survey.instrument.drafts import commands, drafting
@@ -355,3 +357,35 @@ def test_list_costs_the_same_number_of_queries_for_any_number_of_changed_drafts(
     client.get(reverse("survey_detail", args=[draft.pk]))
     rows = client.get(reverse("survey_list")).context["rows"]
     assert {row.pk: row.item_count for row in rows}[draft.pk] == 2
+
+
+def test_a_title_that_another_survey_has_is_mentioned(staff, client):
+    log_in(client, staff.state)
+    form = {"title": "Our climate", "template": "students", "owner": "state"}
+    reply = client.post(f"{NEW}template/", form, follow=True)
+    assert "is called" not in reply.content.decode()
+    first = newest()
+    reply = client.post(
+        f"{NEW}template/", {**form, "title": "our Climate "}, follow=True
+    )
+    warning = "Another survey is called “our Climate” too: version 1 (The state)."
+    assert warning in reply.content.decode()
+    second = newest()
+    assert (
+        warning in client.get(f"/console/surveys/{second.pk}/publish/").content.decode()
+    )
+    # Versions of one survey have one title; districts do not see each other's.
+    client.post(
+        f"/console/surveys/{first.pk}/new-version/", {"version": "2", "owner": "state"}
+    )
+    Survey.objects.filter(pk=second.pk).update(district=staff.lakeside)
+    Survey.objects.filter(name=first.name).update(district=staff.riverside)
+    log_in(client, staff.dana)
+    page = client.get(f"/console/surveys/{newest().pk}/publish/").content.decode()
+    assert "is called" not in page
+
+
+def test_the_language_of_the_texts_is_no_language_of_a_translation():
+    style = (BASE_DIR / "static/css/administration_forms.css").read_text()
+    for code in starting.LANGUAGES:
+        assert f'[name="translations"][value="{code}"]' in style

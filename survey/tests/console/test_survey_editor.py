@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from typing import Any
 
@@ -13,7 +14,8 @@ from django.utils.translation import override
 from accounts.models import Membership, User
 from accounts.tests.logging_in import log_in
 from survey.console.surveys.editor.fields import Address, Fields
-from survey.instrument.definitions.publishing import publish_survey
+from survey.console.surveys.views import STATE
+from survey.instrument.definitions.publishing import NotPublishable, publish_survey
 from survey.instrument.definitions.schema import load_definition
 from survey.instrument.drafts.commands import CommandRefused
 from survey.instrument.drafts.drafting import publish_draft
@@ -122,7 +124,7 @@ def test_a_survey_is_written_and_published(editor, draft, staff):
         f"options-paste:{first}", at=key, text="A puppy\r\nYoung\tabout 3\n\nOld"
     )
     settings = editor.page(key)
-    for label in ("A puppy", "Young about 3", "Old"):
+    for label in ("A puppy", "Young", "Old"):
         assert f"\n{label}</textarea>" in settings
     editor.type(f"survey:{key}:required_choice:", "yes", seen="")
     editor.act(f"up:{key}", at=key)
@@ -790,3 +792,150 @@ def test_a_rule_about_one_of_many_options_is_typed(staff):
     assert body["hasUnsavedRule"]
     assert "No option has this text or stored value." in body["settings"]
     assert editor.read("why", "relevant") == "${pet} = '250'"
+
+
+def checked(editor) -> str:
+    address = reverse("survey_check", args=[editor.survey.pk])
+    return editor.client.get(address).content.decode()
+
+
+def test_an_added_option_without_a_text_is_a_problem(editor, draft):
+    pet = editor.key("pet")
+    body = editor.act(f"option-add:in:{pet}", at=pet)
+    address = f"{body['focus']}:en"
+    assert "The option has no text" in body["settings"]
+    assert "There is a problem here" in body["outline"]
+    page = checked(editor)
+    assert "Question 1 (page 1), option 3" in page
+    assert "It has no text. Write one, or delete the option." in page
+    with pytest.raises(NotPublishable):
+        publish_draft(survey=draft, by="test")
+    editor.type(address, "A goldfish", seen="")
+    assert "problem to fix" not in checked(editor)
+    # A pasted list takes the place of options that have no text yet.
+    blank = editor.act(f"option-add:in:{pet}", at=pet)["focus"].split(":")[1]
+    [first, *_rest] = options_of(load_book(draft), "pets")
+    editor.act(f"options-paste:{first.key}", at=pet, text="Cow\nPig")
+    assert blank not in {row.key for row in options_of(load_book(draft), "pets")}
+
+
+def test_options_of_a_workbook_may_have_no_text(staff):
+    draft = draft_of(rows=ROWS, choices=[*CHOICES, ["pets", "none", None, None]])
+    editor = Editor(draft, staff.state)
+    editor.type(f"survey:{editor.key('why')}:label:en", "Why?", seen="Why a ${pet}?")
+    assert "people see its stored value" in checked(editor)
+
+
+def test_the_second_column_is_pasted_as_the_second_language(editor):
+    pet = editor.key("pet")
+    [first, *_rest] = options_of(load_book(editor.survey), "pets")
+    text = "1.\tFish\tPez\n2.\tFish\tPez"
+    body = editor.act(f"options-paste:{first.key}", at=pet, text=text, second="es")
+    assert body["message"] == (
+        "2 options are pasted. There twice: “Fish”."
+        " Bullets and numbers of the list are left out."
+    )
+    assert (
+        ">\nPez</textarea>"
+        in editor.client.get(
+            reverse("survey_edit", args=[editor.survey.pk]), {"at": pet, "second": "es"}
+        ).content.decode()
+    )
+    body = editor.act(f"options-paste:{first.key}", at=pet, text="A\tB\nC\tD")
+    assert "Further columns are left out." in body["message"]
+    assert "A B" not in editor.page(pet)
+
+
+def test_a_name_follows_its_text_until_it_is_typed(editor):
+    key = editor.act("add:text", at=editor.key("pet"))["at"]
+    address = f"survey:{key}:label:en"
+    spanish = f"survey:{key}:label:es"
+
+    def write(text: str, seen: str) -> str:
+        editor.type(address, text, seen=seen)
+        editor.post(left=address)
+        sheet = load_book(editor.survey).sheet("survey")
+        return sheet.value(sheet.row(key), "name")
+
+    assert write("Two lines in one cell", "") == "two_lines_one_cell"
+    why = f"survey:{editor.key('why')}:label:en"
+    editor.type(why, "Why ${two_lines_one_cell}?", seen="Why a ${pet}?")
+    assert write("How old are you?", "Two lines in one cell") == "old"
+    assert editor.read("why", "label", "en") == "Why ${old}?"
+    # A translation gives no name, and one step takes back a text with its name.
+    editor.type(spanish, "¿Cuántos años tienes?", seen="", left=spanish)
+    assert "old" in editor.names()
+    editor.type(address, "How tall?", seen="How old are you?")
+    editor.post(left=address)
+    assert "tall" in editor.names()
+    editor.act("undo")
+    assert "old" in editor.names()
+    assert editor.read("old", "label", "en") == "How old are you?"
+    editor.type(f"survey:{key}:name:", "age", seen="old")
+    assert write("How old are you now?", "How old are you?") == "age"
+
+
+def test_names_of_an_earlier_version_stay(editor, draft, staff):
+    key = editor.act("add:text", at=editor.key("pet"))["at"]
+    address = f"survey:{key}:label:en"
+    editor.type(address, "How old?", seen="", left=address)
+    publish_draft(survey=draft, by="test")
+    start = reverse("survey_new_version", args=[draft.pk])
+    editor.client.post(start, {"version": "2", "owner": STATE})
+    later = Editor(Survey.objects.get(version="2"), staff.state)
+    later.type(address, "How tall?", seen="How old?", left=address)
+    assert later.read("old", "label", "en") == "How tall?"
+
+
+def test_limits_of_a_number_write_its_rule_and_message(editor):
+    key = editor.act("add:integer", at=editor.key("pet"))["at"]
+    text = f"survey:{key}:label:en"
+    editor.type(text, "How many sisters?", seen="", left=text)
+    name = "many_sisters"
+    smallest, largest = (f"survey:{key}:{end}:" for end in ("smallest", "largest"))
+    assert "Accepted numbers" in editor.page(key)
+    assert "People can answer any number" in checked(editor)
+    editor.type(smallest, "0", seen="")
+    editor.type(largest, "7", seen="")
+    assert editor.read(name, "constraint") == ". >= 0 and . <= 7"
+    message = f"survey:{key}:constraint_message:en"
+    wanted = "The number must be from 0 to 7."
+    assert editor.read(name, "constraint_message", "en") == wanted
+    assert "People can answer any number" not in checked(editor)
+    assert editor.type(largest, "many", seen="7").status_code == 422
+    # A message of the author stays.
+    editor.type(message, "Between 0 and 7, please.", seen=wanted)
+    editor.type(largest, "", seen="7")
+    assert editor.read(name, "constraint") == ". >= 0"
+    assert editor.read(name, "constraint_message", "en") == "Between 0 and 7, please."
+    editor.type(f"survey:{key}:constraint:", ". > 0", seen=". >= 0")
+    assert "Accepted numbers" not in editor.page(key)
+
+
+def test_the_check_leads_to_a_translation_that_is_older(editor, draft):
+    pet = f"survey:{editor.key('pet')}:label"
+    editor.type(f"{pet}:en", "Which animal?", seen="Which pet?")
+    page = checked(editor)
+    assert "The translation is older than the text." in page
+    [link] = re.findall(r'href="([^"]*second=es[^"]*)"', page)
+    editor_page = editor.client.get(html.unescape(link)).content.decode()
+    assert f'data-field="{pet}:es"' in editor_page
+    assert f"still-right:{pet}:es" in editor_page
+    assert (
+        f'id="f-{pet}:es"' in editor_page and f"still-right:{pet}:en" not in editor_page
+    )
+    body = editor.act(f"still-right:{pet}:es", at=editor.key("pet"), second="es")
+    assert "still-right:" not in body["settings"]
+    assert editor.read("pet", "label", "es") == "¿Qué mascota?"
+    assert "The translation is older" not in checked(editor)
+
+
+def test_the_check_counts_missing_translations_by_language(editor, draft):
+    for name, seen in (("pet", "¿Qué mascota?"), ("why", "¿Por qué?")):
+        editor.type(f"survey:{editor.key(name)}:label:es", "", seen=seen)
+    page = checked(editor)
+    assert "3 of 10 texts are missing. People read English there." in page
+    assert "has no Spanish text" not in page
+    link = re.search(r'href="([^"]*show=missing[^"]*)"', page)[1]
+    rows = editor.client.get(html.unescape(link)).context["rows"]
+    assert [row.original for row in rows][1:] == ["Which pet?", "Why a ${pet}?"]

@@ -164,7 +164,7 @@ def test_nothing_but_texts_of_a_correction_is_changed(client, running, staff):
     assert page.redirect_chain == [(texts, 302)]
     assert "You can only change the texts" in page.content.decode()
     check = client.get(f"/console/surveys/{draft.pk}/check/").content.decode()
-    assert f'href="{texts}"' in check and "/edit/?" not in check
+    assert f'href="{texts}' in check and "/edit/?" not in check
     # What is restored were texts.
     client.post(*form_of(client, draft, "pet", "Which animal?"))
     address = f"/console/surveys/{draft.pk}/edit/history/0/"
@@ -288,7 +288,11 @@ def test_a_survey_that_was_written_here_is_corrected_here(client, staff, source_
     publish_survey(survey=survey)
     menu = client.get(f"/console/surveys/{survey.pk}/").content.decode()
     here = f'action="/console/surveys/{survey.pk}/correct/here/"'
-    assert (here in menu) == (not source_name)
+    # Opening the page starts no version.
+    correct = f"/console/surveys/{survey.pk}/correct/"
+    assert f'href="{correct}"' in menu and here not in menu
+    assert here in client.get(correct).content.decode()
+    assert Survey.objects.count() == 1
     draft = begin(client, survey)
     client.post(*form_of(client, draft, "pet", "Which animal?"))
     page = client.get(f"/console/surveys/{draft.pk}/correction/").content.decode()

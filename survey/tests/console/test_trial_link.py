@@ -20,6 +20,7 @@ from survey.instrument.drafts.store import load_book
 from survey.instrument.drafts.texts import save_text, texts_in
 from survey.instrument.xlsform.languages import ENGLISH
 from survey.models import PublishedSurvey
+from survey.taking import messages
 from survey.taking.rendering import RENDERER
 from survey.tests.console.test_surveys import draft_of
 
@@ -187,3 +188,30 @@ def test_the_qr_code_holds_the_link(client, staff, administration):
     drawn = trial_link.qr_path(page.context["link"])
     assert drawn["path"] in page.content.decode()
     assert len(page.context["link"]) < 120
+
+
+def test_each_page_of_the_link_says_that_nothing_is_saved(
+    client, staff, administration, monkeypatch
+):
+    log_in(client, staff.chen)
+    take = link_of(client, administration)
+    complete = Client().get(take, headers={"Accept": "application/json"}).json()
+    address = complete["urls"]["complete"]
+    assert complete["messages"]["test_banner"] == "Test: nothing is saved."
+    spanish = dict(messages.MESSAGES["es"], test_banner="Prueba: nada se guarda.")
+    words = {**messages.MESSAGES, "es": spanish}
+    monkeypatch.setattr(messages, "MESSAGES", words)
+    pages = [
+        {"pages": "1"},
+        {"pages": "1", "finished": "yes"},
+        {"stopped": "yes"},
+        {},
+    ]
+    for query in pages:
+        page = Client().get(address, {**query, "language": "es"}).content.decode()
+        assert "Prueba: nada se guarda." in page, query
+    for query in pages[1:3]:
+        page = Client().get(address, {**query, "language": "en"}).content.decode()
+        assert "That was the end of the test" in page
+        assert "Nothing was saved." in page
+        assert "data-finished" not in page and ">Your answers are saved<" not in page

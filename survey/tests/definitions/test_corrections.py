@@ -400,10 +400,10 @@ def test_changed_texts_are_listed_in_every_language(running):
         (change.place, change.language, change.was, change.now)
         for change in diffs.texts
     ] == [
-        ("page pets_page, title", "es", "Mascotas", "Animales"),
-        ("pet", "en", "Which pet?", "Which animal?"),
-        ("age", "es", "¿Su edad?", "¿Cuántos años?"),
-        ("options pets, cat", "en", "Cat", "A cat"),
+        ("Page 1, title", "es", "Mascotas", "Animales"),
+        ("Question 1", "en", "Which pet?", "Which animal?"),
+        ("Question 2", "es", "¿Su edad?", "¿Cuántos años?"),
+        ("Question 1, answer “Cat”", "en", "Cat", "A cat"),
     ]
 
 
@@ -471,7 +471,7 @@ def test_options_that_were_copied_for_one_question_are_compared(running):
     now["items"]["pet"]["option_set"] = "pet_options"
     comparison = compare(was, now)
     assert [change.now for change in comparison.texts] == ["A kitten"]
-    assert comparison.texts[0].place.startswith("options pet_options")
+    assert "answer “Cat”" in comparison.texts[0].place
 
 
 def test_places_and_differences_are_named_in_the_users_language(running):
@@ -485,7 +485,7 @@ def test_places_and_differences_are_named_in_the_users_language(running):
         comparison = compare(was, now)
         [text] = {change.place for change in comparison.texts}
         [difference] = map(str, comparison.differences)
-    assert text == "página pets_page, título"
+    assert text == "Página 1, título"
     assert difference == f"opciones {options}, opción cat: era está, es falta"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from survey.instrument.drafts import commands, store
+from survey.instrument.drafts import commands, renames, store
 from survey.instrument.drafts.commands import CommandRefused
 from survey.instrument.drafts.reading import read_book
 from survey.instrument.drafts.store import book_of_workbook, change_draft, load_book
@@ -51,7 +51,7 @@ def test_a_copy_is_named_after_its_own_text_if_the_question_was():
     safe, _why, rules = [row.key for row in survey.rows]
     copies = [commands.duplicate_rows(changed, key) for key in (safe, rules)]
     for key in copies:
-        commands.rename_from_text(changed, key, "Fair adults?")
+        renames.rename_from_text(changed, key, "Fair adults?")
     names = [survey.value(survey.row(key), "name") for key in copies]
     assert names == ["safe_2", "fair_adults"]
 

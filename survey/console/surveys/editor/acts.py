@@ -26,6 +26,10 @@ from survey.console.surveys.editor.fields import (
     value_of,
     write_kind,
 )
+from survey.console.surveys.editor.pastes import (
+    paste_into_grid,
+    paste_into_options,
+)
 from survey.console.surveys.editor.rules import (
     EditorRuleForm,
     address_of,
@@ -46,12 +50,8 @@ from survey.instrument.drafts.commands import (
     groups_around,
     keys_of,
     kind_of,
-    kind_with_list,
-    names_in,
-    rename_from_text,
     set_kind,
     span_of,
-    text_column,
 )
 from survey.instrument.drafts.groups import (
     begin_section,
@@ -61,27 +61,30 @@ from survey.instrument.drafts.groups import (
     wrap_page,
 )
 from survey.instrument.drafts.kinds import restore_kind
-from survey.instrument.drafts.names import free_name, name_from_text
 from survey.instrument.drafts.option_rows import (
     add_options,
     move_option,
     options_of,
-    paste_options,
     place_option,
 )
 from survey.instrument.drafts.reading import read_rows_of
 from survey.instrument.drafts.ready_options import fill_ready
-from survey.instrument.drafts.store import change_draft, redo, refuse_twice, undo
+from survey.instrument.drafts.renames import rename_from_text
+from survey.instrument.drafts.store import (
+    FINISHES,
+    change_draft,
+    redo,
+    refuse_twice,
+    undo,
+)
 from survey.instrument.drafts.workbook import DraftBook, Sheet, cleaned
-from survey.instrument.xlsform.languages import language_of
+from survey.instrument.xlsform.languages import Language, language_of
 from survey.instrument.xlsform.types import parse_type
 from survey.models import DraftChange, Survey
 
 # The changes that are searched for the author of a text, or for an earlier type.
 SEARCHED_CHANGES = 200
 LONGEST_TOKEN = 64
-# The survey is locked while they are stored.
-MOST_STATEMENTS = 200
 FIELD, SEEN = "f:", "seen:"
 
 
@@ -194,6 +197,8 @@ def save_fields(survey: Survey, data: QueryDict, *, by: User) -> None:
             name_after_text(book, Address.parse(left))
 
     about = {"key": wanted[0][0].key if wanted else ""}
+    if left and not wanted:
+        about[FINISHES] = Address.parse(left).key
     if wanted and wanted[0][0].language:
         about |= {"field": wanted[0][0].field, "text": wanted[0][2][:80]}
     try:
@@ -252,8 +257,12 @@ def save_rules(survey: Survey, data: QueryDict, outcome: Outcome, *, by: User) -
 
 def name_after_text(book: DraftBook, address: Address) -> None:
     """Name a question after its text when its author leaves the field."""
-    if address.sheet == "survey" and address.field == "label":
-        rename_from_text(book, address.key, Fields(book).read(address))
+    fields = Fields(book)
+    if (address.sheet, address.field, address.language) == (
+        *("survey", "label"),
+        fields.languages[0].code,
+    ):
+        rename_from_text(book, address.key, fields.read(address))
 
 
 def with_author(survey: Survey, conflict: Conflict) -> Conflict:
@@ -512,16 +521,18 @@ def _option_place(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) 
 def _options_paste(
     book: DraftBook, key: str, data: QueryDict, outcome: Outcome
 ) -> None:
-    known = {language.code: language for language in Fields(book).languages}
-    codes = [data.get("language", ""), data.get("second", "")]
-    languages = [known[code] for code in dict.fromkeys(codes) if code in known]
-    languages = languages or [*known.values()][:1]
-    made = paste_options(book, key, data.get("text", ""), languages=languages)
-    outcome.focus = f"choices:{made[-1]}:label"
-    outcome.message = ngettext(
-        "%(count)s option is pasted.", "%(count)s options are pasted.", len(made)
-    ) % {"count": len(made) + (made != [key])}
+    outcome.focus, outcome.message = paste_into_options(
+        book, key, data.get("text", ""), languages=_shown_languages(book, data)
+    )
     outcome.offers_undo = True
+
+
+def _shown_languages(book: DraftBook, data: QueryDict) -> list[Language]:
+    """Return the languages that a user writes in: the first, and that beside it."""
+    known = {language.code: language for language in Fields(book).languages}
+    first = data.get("language", "") or next(iter(known))
+    codes = dict.fromkeys((first, data.get("second", "")))
+    return [known[code] for code in codes if code in known] or [*known.values()][:1]
 
 
 def _own_options(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> None:
@@ -597,35 +608,19 @@ def _row_step(move: Callable[[DraftBook, str], bool]) -> Act:
 
 
 def _rows_paste(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> None:
-    """Write pasted lines into a statement and new ones below it."""
-    lines = [" ".join(line.split()) for line in data.get("text", "").splitlines()]
-    lines = [line for line in lines if line]
-    if len(lines) > MOST_STATEMENTS:
-        raise CommandRefused(
-            _("Paste at most %(most)s statements at a time.")
-            % {"most": MOST_STATEMENTS}
-        )
-    if not lines:
-        return
-    fields, sheet = Fields(book), book.sheet("survey")
-    language = data.get("language", "") or fields.languages[0].code
-    address = Address("survey", key, "label", language)
-    fields.write(address, lines[0])
-    name_after_text(book, address)
-    type_ = parse_type(value_of(book, sheet.row(key), "type"))
-    name = value_of(book, sheet.row(key), "name")
-    kind = kind_with_list(book, type_.kind, type_.option_set, name)
-    typed, named = sheet.column("type"), sheet.column("name")
-    labelled = text_column(book, sheet, "label", fields.language(language))
-    taken = names_in(book)
-    rows = []
-    for line in lines[1:]:
-        name = free_name(name_from_text(line) or "question", taken)
-        taken.add(name)
-        rows.append({typed: kind, named: name, labelled: line})
-    if rows:
-        key = book.insert(sheet, key, rows)[-1]
-    outcome.focus = f"survey:{key}:label"
+    outcome.focus, outcome.message = paste_into_grid(
+        book, key, data.get("text", ""), languages=_shown_languages(book, data)
+    )
+    outcome.offers_undo = bool(outcome.message)
+
+
+def _still_right(
+    book: DraftBook, address: str, data: QueryDict, outcome: Outcome
+) -> None:
+    """Say of a translation that it fits the new original as it is."""
+    fields, parsed = Fields(book), Address.parse(address)
+    fields.write(parsed, fields.read(parsed))
+    outcome.focus = address.rpartition(":")[0]
 
 
 def _language(book: DraftBook, token: str, data: QueryDict, outcome: Outcome) -> None:
@@ -683,6 +678,7 @@ ACTS: Mapping[str, Act] = {
     "row-down": _row_step(moves.move_down),
     "rows-paste": _rows_paste,
     "language": _language,
+    "still-right": _still_right,
     "bank-insert": _bank_insert,
     "unlock": _bank_row(bank.unlock),
     "restore-bank": _bank_row(bank.restore),

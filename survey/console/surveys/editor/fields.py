@@ -17,13 +17,19 @@ from django.utils.translation import gettext as _
 from survey.instrument.drafts.commands import (
     CommandRefused,
     languages_of,
-    rename,
     set_kind,
     set_setting,
     set_text,
     set_value,
 )
+from survey.instrument.drafts.limits import (
+    LARGEST,
+    SMALLEST,
+    read_limit,
+    write_limit,
+)
 from survey.instrument.drafts.measures import set_measure_of
+from survey.instrument.drafts.renames import rename
 from survey.instrument.drafts.workbook import DraftBook, Row, cleaned
 from survey.instrument.xlsform.columns import TRANSLATED
 from survey.instrument.xlsform.languages import Language
@@ -106,6 +112,17 @@ class Fields:
         if number is None and language.code == self.languages[0].code:
             number = sheet.column_or_none(address.field)
         return "" if number is None else row.cells.get(number, "")
+
+    def is_stale(self, address: Address) -> bool:
+        """Return whether a translation is older than its original."""
+        row = self.row(address)
+        if row is None or not address.language or not row.stale:
+            return False
+        sheet, language = (
+            self.book.sheet(address.sheet),
+            self.language(address.language),
+        )
+        return sheet.column_or_none(address.field, language) in row.stale
 
     def language(self, code: str) -> Language:
         for language in self.languages:
@@ -238,6 +255,13 @@ def parameter_field(name: str) -> Special:
     )
 
 
+def limit_field(sign: str) -> Special:
+    return Special(
+        lambda book, row: read_limit(book, row, sign),
+        lambda book, row, text: write_limit(book, row, sign, text),
+    )
+
+
 def write_shuffle(book: DraftBook, row: Row, text: str) -> None:
     write_parameter(book, row, "randomize", "true" if text else "")
     if not text:
@@ -297,6 +321,8 @@ def write_reversed(book: DraftBook, row: Row, text: str) -> None:
 
 
 FIELDS = {
+    "smallest": limit_field(SMALLEST),
+    "largest": limit_field(LARGEST),
     "kind": Special(read_kind, write_kind),
     "name": Special(
         lambda book, row: value_of(book, row, "name"),

@@ -23,13 +23,14 @@ from survey.console.surveys.editor.outline import GRID, Entry, Outline, PageEntr
 from survey.console.surveys.editor.rules import FIELDS, EditorRuleForm, rule_form
 from survey.instrument.bank.content import is_locked_field
 from survey.instrument.bank.locks import locked_rows
-from survey.instrument.definitions.schema import SELECTS
+from survey.instrument.definitions.schema import NUMBERS, SELECTS
 from survey.instrument.drafts.commands import questions_using
 from survey.instrument.drafts.groups import (
     can_be_grid,
     can_begin_section,
     can_have_heading,
 )
+from survey.instrument.drafts.limits import limits_of_row
 from survey.instrument.drafts.option_rows import options_of
 from survey.instrument.drafts.reading import DraftReading
 from survey.instrument.drafts.ready_options import ready_lists
@@ -68,6 +69,8 @@ class FieldView:
     # Whether the label is only for screen readers.
     is_bare: bool = False
     is_locked: bool = False
+    # Of a translation, whether the original is newer.
+    is_stale: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +119,9 @@ class Panel:
     texts: list[FieldView] = field(default_factory=list)
     kind: FieldView | None = None
     options: OptionsView | None = None
+    # Numbers beside each other: of a scale, or the limits of a number.
     scale: list[FieldView] = field(default_factory=list)
+    scale_name: str = ""
     answer: list[FieldView] = field(default_factory=list)
     rules: list[RuleView] = field(default_factory=list)
     more: list[FieldView] = field(default_factory=list)
@@ -184,20 +189,24 @@ class PanelBuilder:
         widget: str = LINE,
         **more: object,
     ) -> FieldView:
+        # A question without a text is only unfinished.
+        is_question = (address.sheet, address.field) == ("survey", "label")
         problems = [
             str(problem.reason)
             for problem in self.problems_of(address)
-            if not (address.field == "label" and not self.fields.read(address))
+            if not (is_question and not self.fields.read(address))
         ]
         value = self.fields.read(address)
         question = self.locked.get(address.key)
-        if question and is_locked_field(question, address.field, address.language):
+        cell = CELLS.get(address.field, address.field)
+        if question and is_locked_field(question, cell, address.language):
             more["is_locked"] = True
         return FieldView(
             str(address),
             label,
             widget,
             value,
+            is_stale=self.fields.is_stale(address),
             problems=problems,
             **more,  # type: ignore[arg-type]
         )
@@ -284,6 +293,7 @@ class PanelBuilder:
         if kind in SELECTS:
             panel.options = self.options(row)
         if kind == "range":
+            panel.scale_name = _("Scale")
             panel.scale = [
                 self.view_of(
                     Address("survey", key, name), label, NUMBER, placeholder=default
@@ -292,6 +302,17 @@ class PanelBuilder:
                     ("start", pgettext("scale", "From"), "1"),
                     ("end", pgettext("scale", "To"), "10"),
                     ("step", pgettext("scale", "Step"), "1"),
+                )
+            ]
+        elif kind in NUMBERS and limits_of_row(self.book, row) is not None:
+            panel.scale_name = _("Accepted numbers")
+            panel.scale = [
+                self.view_of(
+                    Address("survey", key, name), label, NUMBER, placeholder=_("None")
+                )
+                for name, label in (
+                    ("smallest", pgettext("number", "Smallest")),
+                    ("largest", pgettext("number", "Largest")),
                 )
             ]
         if kind not in ("note", "calculate", "hidden"):
@@ -638,6 +659,8 @@ class PanelBuilder:
 # The cell of a field that is a part of it.
 CELLS = {
     "kind": "type",
+    "smallest": "constraint",
+    "largest": "constraint",
     "required_if": "required",
     "layout": "appearance",
     "shuffle": "parameters",

@@ -84,6 +84,8 @@ class Editor:
         self.survey = survey
         self.data = data
         self.at = data.get("at", "")
+        # To begin in, as the check of a draft leads to it.
+        self.field = data.get("field", "")
 
     @cached_property
     def reading(self) -> DraftReading:

@@ -27,6 +27,11 @@ from survey.instrument.drafts.checks.structure import (
     check_pages,
     check_repeated,
 )
+from survey.instrument.drafts.checks.unfinished import (
+    check_limits,
+    check_made_up_names,
+    check_options,
+)
 from survey.instrument.drafts.checks.untranslated import check_translations
 from survey.instrument.drafts.checks.wording import check_wording
 from survey.instrument.xlsform.draft import Draft
@@ -55,6 +60,7 @@ def check_draft(
     """
     checks = [
         *check_translations(draft),
+        *check_options(draft),
         *check_directions(draft),
         *check_overlaps(draft),
         *check_sensitive(draft),
@@ -65,7 +71,9 @@ def check_draft(
         *check_long_texts(draft),
         *check_repeated(draft),
         *check_measures(draft),
+        *check_limits(draft),
         *check_names(draft),
+        *check_made_up_names(draft),
     ]
     return sorted(
         dict.fromkeys(checks),

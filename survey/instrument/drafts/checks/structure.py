@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from django.utils.translation import gettext as _
 
 from survey.instrument.drafts.checks.check import Check, hint
-from survey.instrument.drafts.checks.texts import plain, shortened, texts_of, words
+from survey.instrument.drafts.checks.texts import (
+    folded,
+    plain,
+    question_numbers,
+    shortened,
+    texts_of,
+    words,
+)
 from survey.instrument.xlsform.draft import Draft, ItemDraft
 from survey.instrument.xlsform.names import LONGEST_EXPORTED
 
@@ -65,6 +71,7 @@ def check_long_texts(draft: Draft) -> Iterator[Check]:
 def check_repeated(draft: Draft) -> Iterator[Check]:
     code = draft.languages[0]["code"]
     first: dict[tuple[str, str], ItemDraft] = {}
+    numbers = question_numbers(draft)
     for page in draft.pages:
         for block in page.blocks:
             # Rows of two grids may be alike: "In my classes", "In the halls".
@@ -73,18 +80,14 @@ def check_repeated(draft: Draft) -> Iterator[Check]:
                 label = item.label.get(code, "")
                 if not item.is_answerable or len(words(label)) < FEWEST_WORDS_REPEATED:
                     continue
-                key = (_folded(stem), _folded(label))
+                key = (folded(stem), folded(label))
                 earlier = first.setdefault(key, item)
                 if earlier is not item:
                     message = _(
-                        "“%(text)s” is asked twice: %(name)s has the same text."
-                        " Delete one, or say how they differ."
-                    ) % {"text": shortened(label), "name": earlier.name}
+                        "“%(text)s” is asked twice: question %(number)s has the same"
+                        " text. Delete one, or say how they differ."
+                    ) % {"text": shortened(label), "number": numbers[earlier.name]}
                     yield hint("repeated", message, item, code)
-
-
-def _folded(text: str) -> str:
-    return " ".join(re.findall(r"\w+", text)).casefold()
 
 
 def check_measures(draft: Draft) -> Iterator[Check]:

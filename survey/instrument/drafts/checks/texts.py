@@ -70,6 +70,25 @@ def words(text: str) -> list[str]:
     return WORD.findall(text)
 
 
+def folded(text: str) -> str:
+    """Return a text as it is compared: its words, without signs and capitals."""
+    return " ".join(re.findall(r"\w+", text)).casefold()
+
+
+def question_numbers(draft: Draft) -> dict[str, int]:
+    """Return the numbers of questions by their names, as the editor counts them."""
+    numbers: dict[int, int] = {}
+    for item in draft.items():
+        # The text for *Other* is in the row of its question.
+        if item.is_answerable:
+            numbers.setdefault(item.row.number, len(numbers) + 1)
+    return {
+        item.name: numbers[item.row.number]
+        for item in draft.items()
+        if item.row.number in numbers
+    }
+
+
 def shortened(text: str, longest: int = 60) -> str:
     """Quote the beginning of a text in a sentence."""
     line = " ".join(TAG.sub("", text).split())

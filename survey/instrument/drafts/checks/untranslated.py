@@ -13,8 +13,7 @@ from survey.instrument.xlsform.draft import Draft
 
 # Names and single words can be alike: "Hotel", "Internet", "Normal".
 FEWEST_WORDS = 3
-
-
+UNTRANSLATED = "untranslated"
 # A language that was just added lacks every text.
 MOST_LISTED = 20
 
@@ -36,14 +35,14 @@ def check_translations(draft: Draft) -> Iterator[Check]:
                 "%(count)s of %(all)s texts are missing in %(language)s. Translate"
                 " them, or remove the language."
             ) % {"count": len(missing), "all": len(texts), "language": name}
-            yield problem("untranslated", message, None, code)
+            yield problem(UNTRANSLATED, message, None, code)
         else:
             for text in missing:
                 message = _("“%(text)s” has no %(language)s text. Translate it.") % {
                     "text": shortened(text.texts[first]),
                     "language": name,
                 }
-                yield problem("untranslated", message, text.item, code)
+                yield problem(UNTRANSLATED, message, text.item, code)
         if is_language(code, first.partition("-")[0].lower()):
             continue
         for text in texts:
