@@ -50,6 +50,10 @@ COMMANDS = {
         "handbook_images",
         "Takes the screenshots of the handbook for school coordinators",
     ),
+    "measure_editor": (
+        "measure.benchmarks.editor",
+        "Times the survey editor: opening drafts, and edits",
+    ),
     "measure_rates": (
         "measure.benchmarks.rates",
         "Times the roll-up of response rates, the board, and saves meanwhile",

@@ -41,6 +41,7 @@ class Editor {
     this.queue = new Queue(
       { edit: root.dataset.address, change: root.dataset.change },
       {
+        headers: () => ({ "X-Outline": this.outline.digests() }),
         state: () => Object.fromEntries(Object.entries(this.state).filter(([, value]) => value)),
         onStart: () => this.onStart(),
         onIdle: () => this.onIdle(),

@@ -41,6 +41,8 @@ function morphNode(node, wanted, isChanged) {
   }
   // A rule that is not complete yet.
   if (node.dataset.kept) return;
+  // Not sent again, because it is shown already.
+  if (wanted.dataset.same !== undefined) return;
   // The value of a field is no part of its HTML.
   const fields = "input, textarea, select";
   if (node.isEqualNode(wanted) && !node.matches(fields) && !node.querySelector(fields)) return;

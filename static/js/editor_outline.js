@@ -81,8 +81,16 @@ export class Outline {
     }
   }
 
+  // What the server need not send again.
+  digests() {
+    const pages = [...this.list.querySelectorAll(".ed-page[data-key]")];
+    return pages.map((page) => page.dataset.digest ?? "").join("");
+  }
+
   onDrop({ item, from, to, oldIndex, newIndex }) {
     if (from === to && oldIndex === newIndex) return;
+    // Nobody has stored yet what is shown now.
+    for (const list of [from, to]) delete list.closest(".ed-page")?.dataset.digest;
     const after = item.classList.contains("ed-page") ? this.pageBefore(item) : this.lineBefore(item);
     if (after !== null) this.act(`place:${item.dataset.key}`, { after });
   }

@@ -126,7 +126,11 @@ export class Queue {
       response = await fetch(address, {
         ...options,
         redirect: "manual",
-        headers: { Accept: "application/json", "X-CSRFToken": csrfToken() },
+        headers: {
+          Accept: "application/json",
+          "X-CSRFToken": csrfToken(),
+          ...this.handlers.headers?.(),
+        },
       });
     } catch {
       this.handlers.onTrouble("offline");

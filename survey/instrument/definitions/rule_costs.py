@@ -116,23 +116,26 @@ class RuleCosts:
         option_sets: Mapping[str, Collection[OptionDefinition]],
     ) -> None:
         self.items = items
-        self.sizes = {
-            name: OptionSizes.of(options) for name, options in option_sets.items()
-        }
+        self.option_sets = option_sets
+        self.sizes: dict[str, OptionSizes] = {}
 
     def of_item(self, item: RuledItem) -> dict[str, int]:
         """Return the units of each rule that the item has."""
-        sizes = self.sizes_of(item)
         costs: dict[str, int] = {}
         for rule in RULES:
             if rule in item:
+                sizes = self.sizes_of(item)
                 once = COST_OF_RULE + self.cost_and_length(item[rule], sizes.columns)[0]
                 times = sizes.count if rule == "choice_filter" else 1
                 costs[rule] = math.ceil(once * times)
         return costs
 
     def sizes_of(self, item: RuledItem) -> OptionSizes:
-        return self.sizes.get(item.get("option_set", ""), OptionSizes())
+        """Measure a list of options only when a rule needs it: it may have 1,000."""
+        name = item.get("option_set", "")
+        if name not in self.sizes:
+            self.sizes[name] = OptionSizes.of(self.option_sets.get(name, ()))
+        return self.sizes[name]
 
     def cost_and_length(self, expr: Expr, column: int) -> tuple[float, int]:
         """Return the units of an expression and the longest text it may give.

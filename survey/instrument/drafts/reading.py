@@ -29,7 +29,9 @@ from survey.instrument.definitions.schema import (
     OptionDefinition,
     SurveyDefinition,
 )
+from survey.instrument.drafts.collector import paused_collector
 from survey.instrument.drafts.store import load_book
+from survey.instrument.drafts.subjects import OptionLabels, option_labels
 from survey.instrument.drafts.workbook import FIRST_ROW, DraftBook, Row
 from survey.instrument.xlsform.draft import Draft, ItemDraft
 from survey.instrument.xlsform.problems import (
@@ -58,6 +60,7 @@ class DraftReading:
     warnings: list[Problem]
     # Of the survey sheet, by row number.
     rows: Mapping[int, Row] = field(default_factory=dict)
+    _labels: dict[str, OptionLabels] = field(default_factory=dict)
 
     @cached_property
     def problems_by_key(self) -> dict[str, list[Problem]]:
@@ -82,6 +85,14 @@ class DraftReading:
         return {
             item.name: self.rows[item.row.number].key for item in self.draft.items()
         }
+
+    def option_labels(self, language: str) -> OptionLabels:
+        """Return the options of each list, once for all rules of a page."""
+        if self.draft is None:
+            return {}
+        if language not in self._labels:
+            self._labels[language] = option_labels(self.draft, language)
+        return self._labels[language]
 
     @cached_property
     def definition(self) -> SurveyDefinition | None:
@@ -121,6 +132,7 @@ def read_rows_of(survey: Survey, *, with_pyxform: bool = True) -> DraftReading:
     return new
 
 
+@paused_collector()
 def read_stored_rows(survey: Survey, *, with_pyxform: bool = True) -> DraftReading:
     """Read the rows as they are stored, not from memory."""
     return read_book(load_book(survey), name=survey.name, with_pyxform=with_pyxform)

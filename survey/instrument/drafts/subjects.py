@@ -10,6 +10,7 @@ from survey.instrument.drafts.conditions import COLUMN, THIS, Subject
 from survey.instrument.xlsform.draft import Draft, ItemDraft, OptionDraft
 
 LONGEST_LABEL = 80
+OptionLabels = Mapping[str, tuple[tuple[str, str], ...]]
 READABLE = ANSWERABLE | {"calculate", "hidden"}
 
 
@@ -19,20 +20,16 @@ def subjects_of(
     name: str,
     language: str = "",
     columns: Mapping[str, Collection[str]] | None = None,
+    labels: OptionLabels | None = None,
 ) -> dict[str, Subject]:
     """Return the subjects of a rule of the item `name`, in the survey's order.
 
     For the rule of a group, `name` is its first item. Questions that come later
     are not offered: their answers are not there yet. `columns` are those of
     the item's options with their values: a draft has only columns that a filter reads.
+    `labels` are those of its lists, for callers that ask for several rules.
     """
-    options: dict[str, tuple[tuple[str, str], ...]] = {
-        set_name: tuple(
-            (option.value, plain_label(option.label, language) or option.value)
-            for option in option_set
-        )
-        for set_name, option_set in draft.option_sets.items()
-    }
+    options = option_labels(draft, language) if labels is None else labels
     subjects: dict[str, Subject] = {}
     is_earlier = True
     numbers: dict[int, int] = {}
@@ -60,6 +57,17 @@ def subjects_of(
                 number=numbers.get(item.row.number, 0),
             )
     return subjects
+
+
+def option_labels(draft: Draft, language: str) -> OptionLabels:
+    """Return the values of each list of options, with labels on one line."""
+    return {
+        set_name: tuple(
+            (option.value, plain_label(option.label, language) or option.value)
+            for option in option_set
+        )
+        for set_name, option_set in draft.option_sets.items()
+    }
 
 
 def is_renamed(item: ItemDraft) -> bool:

@@ -151,6 +151,8 @@ class SurveyChecker:
 
     def check_texts(self, row: SurveyRow, key: str, texts: Texts) -> None:
         for text in texts.values():
+            if "${" not in text:
+                continue
             for name in quoted_names(text):
                 if reason := self.why_unreadable(name, is_text=True):
                     row.refuse(self.findings, key, reason, text)
@@ -247,7 +249,8 @@ class SurveyChecker:
 
 
 def normalise(texts: Texts) -> None:
-    texts.update({code: normalised(text) for code, text in texts.items()})
+    for code, text in texts.items():
+        texts[code] = normalised(text)
 
 
 def items_of(group: Group) -> Iterator[ItemDraft]:

@@ -66,4 +66,6 @@ def has_open_reference(text: str) -> bool:
 
 def normalised(text: str) -> str:
     """Write every `${ name }` as `${name}`."""
+    if "${" not in text:
+        return text
     return REFERENCE.sub(lambda match: f"${{{match[1].strip()}}}", text)

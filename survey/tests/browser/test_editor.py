@@ -454,3 +454,35 @@ def test_a_text_that_is_refused_stays_to_be_copied(staff, console, draft):  # no
     expect(notice.locator("textarea")).to_have_value("first")
     notice.get_by_role("button", name="Close").click()
     expect(notice).to_be_hidden()
+
+
+def test_pages_that_are_not_sent_again_stay_in_the_outline(staff, console, draft):  # noqa: F811
+    page = opened(console(staff.state, viewport=DESK), draft)
+    choose(page, "Why a ${pet}?")
+    before = texts(page)
+    with page.expect_response("**/edit/change/") as reply:
+        page.locator("#ed-settings textarea").first.fill("Why?")
+    assert "data-same" in reply.value.json()["outline"]
+    saved(page)
+    expect(line(page, "Why?")).to_be_visible()
+    after = ["Why?" if text == "Why a ${pet}?" else text for text in before]
+    assert texts(page) == after
+
+    # A page moves as a whole, and its lines with it.
+    page.locator(".ed-page", has_text="More").locator(".ed-head .ed-more").click()
+    page.get_by_role("menuitem", name="Move up").click()
+    expect(page.locator(".ed-head .ed-text").first).to_have_text("More")
+    start = after.index("More")
+    assert texts(page) == after[start:] + after[:start]
+
+    # What was dropped somewhere, and not stored, is put back.
+    first = page.locator(".ed-entries").nth(1).locator(".ed-line").first
+    page.route("**/edit/change/", lambda route: route.fulfill(status=500))
+    first.drag_to(page.locator(".ed-entries").first.locator(".ed-line").first)
+    expect(page.locator("#ed-toast")).to_contain_text("could not be done")
+    page.unroute("**/edit/change/")
+    page.locator("#ed-settings textarea").first.fill("Why so?")
+    expect(line(page, "Why so?")).to_be_visible()
+    saved(page)
+    shown = [text.replace("Why so?", "Why?") for text in texts(page)]
+    assert shown == after[start:] + after[:start]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from survey.instrument.drafts.reading import read_rows_of
 from survey.instrument.drafts.store import load_book
 from survey.instrument.drafts.workbook import Row
 from survey.models import DraftChange, Survey
-from survey.tests.console.test_surveys import draft_of
+from survey.tests.console.test_surveys import CHOICES, draft_of
 
 pytestmark = pytest.mark.django_db
 LABELS = ["label::English (en)", "label::Español (es)"]
@@ -52,14 +53,14 @@ class Editor:
         self.survey = survey
         self.client = log_in(Client(), user)
 
-    def post(self, **data: str) -> Any:
+    def post(self, headers: dict[str, str] | None = None, **data: str) -> Any:
         return self.client.post(
             reverse("survey_edit_change", args=[self.survey.pk]),
             data,
-            headers={"accept": "application/json"},
+            headers={"accept": "application/json", **(headers or {})},
         )
 
-    def type(self, address: str, text: str, *, seen: str, **more: str) -> Any:
+    def type(self, address: str, text: str, *, seen: str, **more: Any) -> Any:
         fields = {f"seen:{address}": seen, f"f:{address}": text}
         return self.post(**fields, **more)
 
@@ -689,3 +690,80 @@ def test_a_change_takes_as_many_statements_for_each_size(
 
 # Nothing is committed in a test: what is shown is not read from memory.
 CHANGE, SHOW = 18, 8
+
+
+# Large surveys
+
+
+def digests_in(outline: str) -> str:
+    return "".join(re.findall(r'data-digest="(\w+)"', outline))
+
+
+def test_only_changed_pages_of_the_outline_are_sent_again(editor):
+    pet, second = editor.key("pet"), editor.key("second")
+    text = f"survey:{pet}:label:en"
+    whole = editor.type(text, "Which animal?", seen="Which pet?", at=pet).json()
+    assert "Which animal?" in whole["outline"] and "Second?" in whole["outline"]
+
+    shown = {"x-outline": digests_in(whole["outline"])}
+    reply = editor.type(text, "A dog?", seen="Which animal?", at=pet, headers=shown)
+    outline = reply.json()["outline"]
+    assert "A dog?" in outline and "Second?" not in outline
+    more = editor.key("more_page")
+    assert f'<li data-key="{more}" data-same></li>' in outline
+
+    # What is selected is a part of both pages.
+    address = reverse("survey_edit", args=[editor.survey.pk])
+    headers = {"accept": "application/json", **shown}
+    looked = editor.client.get(f"{address}?at={second}", headers=headers).json()
+    assert "A dog?" in looked["outline"] and "Second?" in looked["outline"]
+
+
+def test_problems_on_other_pages_are_sent_with_their_count(editor):
+    pet, first = editor.key("pet"), editor.key("first")
+    shown = {"x-outline": digests_in(editor.page(pet))}
+    text = f"survey:{first}:label:en"
+    reply = editor.type(text, "A ${pat}?", seen="First?", at=pet, headers=shown)
+    body = reply.json()
+    assert "1 question with a problem" in body["wrong"]
+    assert "There is a problem here" in body["outline"]
+
+
+def long_draft(options: int) -> Survey:
+    choices = [CHOICES[0], *(["pets", str(n), f"Pet {n}"] for n in range(options))]
+    return draft_of(rows=ROWS, choices=choices)
+
+
+def test_the_page_shows_the_start_of_a_long_list(staff):
+    editor = Editor(long_draft(150), staff.state)
+    pet = editor.key("pet")
+    canvas = editor.post(at=pet, act="").json()["canvas"]
+    assert ">Pet 99<" in canvas["html"] and "Pet 100" not in canvas["html"]
+    badges = canvas["marks"]["items"]["pet"]["badges"]
+    assert badges == ["The first 100 of 150 options"]
+    canvas = editor.post(at=pet, options="all", act="").json()["canvas"]
+    assert ">Pet 149<" in canvas["html"]
+    assert canvas["marks"]["items"]["pet"]["badges"] == []
+
+
+def test_a_rule_about_one_of_many_options_is_typed(staff):
+    editor = Editor(long_draft(300), staff.state)
+    why = editor.key("why")
+    form = {
+        "rule-relevant-seen": "${pet} = 'cat'",
+        "rule-relevant-code": "${pet} = 'cat'",
+        "rule-relevant-group0-join": "all",
+        "rule-relevant-1-group": "0",
+        "rule-relevant-1-item": "pet",
+        "rule-relevant-1-operator": "is",
+        "rule-relevant-1-value": "Pet 250",
+    }
+    body = editor.post(at=why, **form).json()
+    assert editor.read("why", "relevant") == "${pet} = '250'"
+    assert "Pet 251" not in body["settings"]
+    form["rule-relevant-seen"] = form["rule-relevant-code"] = "${pet} = '250'"
+    form["rule-relevant-1-value"] = "Pet 300"
+    body = editor.post(at=why, **form).json()
+    assert body["hasUnsavedRule"]
+    assert "No option has this text or stored value." in body["settings"]
+    assert editor.read("why", "relevant") == "${pet} = '250'"

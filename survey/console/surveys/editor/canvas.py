@@ -9,8 +9,9 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
 from survey.console.surveys.editor.outline import Outline, PageEntry
+from survey.console.surveys.editor.panels import SHOWN_OPTIONS
 from survey.console.surveys.rule_words import RuleWords
-from survey.instrument.definitions.schema import Expr
+from survey.instrument.definitions.schema import Expr, SurveyDefinition
 from survey.instrument.xlsform.writing import as_text
 from survey.taking.rendering import Localizer, render_page
 
@@ -22,6 +23,7 @@ class Canvas:
     outline: Outline
     page: PageEntry | None
     language: str
+    shows_all_options: bool = False
 
     @cached_property
     def html(self) -> str:
@@ -30,7 +32,19 @@ class Canvas:
             return ""
         if self.page.number > len(definition["pages"]):
             return ""
-        return render_page(definition, self.language, self.page.number)
+        return render_page(
+            self.with_short_lists(definition), self.language, self.page.number
+        )
+
+    def with_short_lists(self, definition: SurveyDefinition) -> SurveyDefinition:
+        """Cut lists of options that nobody looks through here. Badges say so."""
+        if self.shows_all_options:
+            return definition
+        option_sets = {
+            name: options[:SHOWN_OPTIONS]
+            for name, options in definition["option_sets"].items()
+        }
+        return {**definition, "option_sets": option_sets}
 
     @cached_property
     def direction(self) -> str:
@@ -64,6 +78,12 @@ class Canvas:
                 badges.append(_("Required if …"))
             if item.get("randomize"):
                 badges.append(_("Shuffled"))
+            options = definition["option_sets"].get(item.get("option_set", ""), ())
+            if len(options) > SHOWN_OPTIONS and not self.shows_all_options:
+                badges.append(
+                    _("The first %(shown)s of %(count)s options")
+                    % {"shown": SHOWN_OPTIONS, "count": f"{len(options):,}"}
+                )
             items[entry.name] = {
                 "key": entry.key,
                 "badges": badges,

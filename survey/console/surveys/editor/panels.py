@@ -484,8 +484,9 @@ class PanelBuilder:
         number = choices.column_or_none("label", self.shown[0])
         if number is None:
             number = choices.column_or_none("label")
+        listed = choices.column_or_none("list") or 0
         for row in choices.rows:
-            name = choices.value(row, "list")
+            name = row.cells.get(listed, "")
             shown = labels.setdefault(name, [])
             if name and len(shown) < 3:
                 shown.append(row.cells.get(number or 0, ""))
@@ -507,7 +508,8 @@ class PanelBuilder:
         users: dict[str, str] = {}
         for page in self.outline.pages:
             for entry in page.entries:
-                type_ = parse_type(self.sheet.value(self.sheet.row(entry.key), "type"))
+                row = self.reading.rows[entry.place]
+                type_ = parse_type(self.sheet.value(row, "type"))
                 if entry.number and type_.option_set:
                     text = Truncator(entry.text or _("No text yet")).chars(LONGEST_TEXT)
                     users.setdefault(type_.option_set, f"{entry.number}. {text}")

@@ -47,6 +47,8 @@ from survey.instrument.drafts.rule_hints import Hint
 from survey.instrument.drafts.rule_sentences import operator_label, sentence_of
 from survey.instrument.xlsform.rules import DECIMAL, LONGEST_EXPRESSION
 
+# A longer list of options is typed, and not sent with each rule.
+MOST_LISTED = 200
 AMONG = frozenset((Operator.AMONG, Operator.NOT_AMONG))
 LEGENDS = {
     "relevant": gettext_lazy("Show this question if"),
@@ -116,7 +118,7 @@ class RuleRow:
     def values(self) -> Choices:
         """Return the values to choose from; empty if one is typed."""
         subject = self.subject
-        if subject is None or self.operator in COUNTS:
+        if subject is None or self.operator in COUNTS or self.is_typed:
             return []
         values = [] if self.operator in AMONG else list(subject.options)
         if subject.kind == "column":
@@ -129,6 +131,22 @@ class RuleRow:
         if values and is_missing and not self.is_unknown_option(self.value):
             values.append((self.value, self.value))
         return values
+
+    @property
+    def is_typed(self) -> bool:
+        subject = self.subject
+        return subject is not None and len(subject.options) > MOST_LISTED
+
+    @property
+    def hint(self) -> str:
+        """Say how one of many options is named, and which one it is now."""
+        if self.subject is None or not self.is_typed or self.operator in COUNTS:
+            return ""
+        if label := dict(self.subject.options).get(self.value):
+            return label
+        return _("Enter the text or the stored value of one of %(count)s options.") % {
+            "count": f"{len(self.subject.options):,}"
+        }
 
     @property
     def is_number(self) -> bool:
@@ -186,7 +204,14 @@ class RuleRow:
                 return value
             raise ValueRefused(_("Enter a number, such as 12 or 4.5."))
         if subject.options and self.is_unknown_option(value):
-            raise ValueRefused(_("Choose an answer from the list."))
+            by_label = {label: value for value, label in subject.options}
+            if self.is_typed and value in by_label:
+                return by_label[value]
+            raise ValueRefused(
+                _("No option has this text or stored value.")
+                if self.is_typed
+                else _("Choose an answer from the list.")
+            )
         if (
             subject.kind in UNTYPED
             and operator in SAMENESS

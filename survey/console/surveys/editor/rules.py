@@ -99,7 +99,9 @@ def rule_form(
         return None
     form = EditorRuleForm(
         rule,
-        subjects_of(draft, rule, name, language),
+        subjects_of(
+            draft, rule, name, language, labels=reading.option_labels(language)
+        ),
         data,
         expression=expression,
         prefix=f"rule-{rule}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -41,6 +42,7 @@ from survey.console.surveys.editor.panels import KIND_NAMES, Panel, PanelBuilder
 from survey.console.surveys.editor.presence import presence_address
 from survey.console.surveys.editor.rules import EditorRuleForm
 from survey.console.surveys.views import own_survey_or_404
+from survey.instrument.drafts.collector import paused_collector
 from survey.instrument.drafts.commands import CommandRefused, languages_of, title_of
 from survey.instrument.drafts.reading import DraftReading, read_rows_of
 from survey.instrument.drafts.store import (
@@ -54,6 +56,11 @@ from survey.instrument.xlsform.languages import Language
 from survey.models import Survey
 
 TEMPLATES = "survey/console/editor/"
+# The digests of the pages that a browser shows in its outline, without separators:
+# pages that are the same are not sent again.
+OUTLINE_HEADER = "X-Outline"
+# So short that those of 1,000 pages are a header that servers accept.
+DIGEST_LENGTH = 8
 # Languages to choose from; others are typed.
 LANGUAGES = sorted(
     f"{info['name_local'].capitalize()} ({code})"
@@ -114,7 +121,12 @@ class Editor:
 
     @cached_property
     def canvas(self) -> Canvas:
-        return Canvas(self.outline, self.page, self.view.language)
+        return Canvas(
+            self.outline,
+            self.page,
+            self.view.language,
+            shows_all_options=self.view.options == "all",
+        )
 
     @cached_property
     def panel(self) -> Panel:
@@ -187,11 +199,24 @@ class Editor:
             problems=len(page.problems),
         )
         entries = "".join(map(self._entry_html, page.entries))
-        return (
-            f'<li class="ed-page{current}" data-page="{page.number}"{key}>'
+        content = (
+            f' class="ed-page{current}" data-page="{page.number}"{key}>'
             f'<div class="ed-line ed-head"{key}>{link}</div>'
             f'<ol class="ed-entries">{entries}</ol></li>'
         )
+        digest = digest_of(content)
+        if page.key and digest in self.known_pages:
+            return f"<li{key} data-same></li>"
+        return f'<li data-digest="{digest}"{content}'
+
+    @cached_property
+    def known_pages(self) -> set[str]:
+        """Return the digests of the outline's pages as the browser shows them."""
+        known = self.request.headers.get(OUTLINE_HEADER, "")
+        return {
+            known[start : start + DIGEST_LENGTH]
+            for start in range(0, len(known), DIGEST_LENGTH)
+        }
 
     def _entry_html(self, entry: Entry) -> str:
         number = self.grid_icon if entry.sort == GRID else entry.number or ""
@@ -239,6 +264,11 @@ class Editor:
         )
 
 
+def digest_of(html: str) -> str:
+    digest = hashlib.blake2b(html.encode(), digest_size=DIGEST_LENGTH // 2)
+    return digest.hexdigest()
+
+
 def kinds_to_add() -> list[tuple[str, str]]:
     """Return what can be added, and its name: choices first."""
     kinds = [(kind, str(words)) for kind, words in KIND_NAMES.items()]
@@ -277,6 +307,7 @@ def _only_texts(request: StaffRequest, survey: Survey) -> HttpResponseBase:
     return redirect("survey_edit_texts", survey.pk)
 
 
+@paused_collector()
 def _page(request: StaffRequest, editor: Editor) -> HttpResponseBase:
     response = render(request, f"{TEMPLATES}page.html", editor.context())
     return csp_update({"frame-src": [SELF]})(lambda _: response)(request)
@@ -369,6 +400,7 @@ def _wants_json(request: StaffRequest) -> bool:
     return request.headers.get("Accept", "") == "application/json"
 
 
+@paused_collector()
 def _parts(editor: Editor, outcome: Outcome | None = None) -> dict[str, object]:
     """Return the parts of the page that a change may have changed."""
     context = editor.context()
