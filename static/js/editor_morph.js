@@ -23,14 +23,14 @@ function syncAttributes(element, wanted) {
   }
 }
 
-function syncValue(element, wanted, isChanged) {
+function syncValue(element, { value, checked }, isChanged) {
   if (isChanged(element)) return;
   if (element.type === "checkbox" || element.type === "radio") {
-    element.checked = wanted.checked;
-  } else if (element.value !== wanted.value) {
+    element.checked = checked;
+  } else if (element.value !== value) {
     const isTyping = element === element.ownerDocument.activeElement;
     // Blanks at the end are not stored while somebody types on.
-    if (!isTyping || element.value.trim() !== wanted.value) element.value = wanted.value;
+    if (!isTyping || element.value.trim() !== value) element.value = value;
   }
 }
 
@@ -47,9 +47,11 @@ function morphNode(node, wanted, isChanged) {
   const fields = "input, textarea, select";
   if (node.isEqualNode(wanted) && !node.matches(fields) && !node.querySelector(fields)) return;
   syncAttributes(node, wanted);
+  // Before new options are taken out of it.
+  const { value, checked } = wanted;
   if (node.nodeName !== "TEXTAREA") morphChildren(node, wanted, isChanged);
   if (["INPUT", "TEXTAREA", "SELECT"].includes(node.nodeName)) {
-    syncValue(node, wanted, isChanged);
+    syncValue(node, { value, checked }, isChanged);
   }
 }
 

@@ -325,6 +325,21 @@ def test_a_message_undoes_only_the_change_that_it_names(editor):
     assert "why" in editor.names()
 
 
+def test_after_undo_another_question_can_be_added(editor):
+    why = editor.key("why")
+    added = editor.act("add:text", at=why)["at"]
+    # The row above the one that is gone is selected.
+    assert editor.act("undo", at=added)["at"] == why
+    assert editor.act("add:text", at=why)["at"] != added
+    page = editor.act("add:page", at=why)["at"]
+    body = editor.act("undo", at=page)
+    assert body["at"] == editor.key("question")
+    # Somebody else has deleted what is selected.
+    names = editor.names()
+    assert editor.act("add:text", at=added)["at"]
+    assert editor.names() == [*names, "question_2"]
+
+
 def test_too_many_options_are_refused_and_nothing_is_stored(editor, draft):
     pet = editor.key("pet")
     cat = load_book(draft).sheet("choices").rows[0].key

@@ -70,7 +70,13 @@ from survey.instrument.drafts.option_rows import (
 )
 from survey.instrument.drafts.reading import read_rows_of
 from survey.instrument.drafts.ready_options import fill_ready
-from survey.instrument.drafts.store import change_draft, redo, refuse_twice, undo
+from survey.instrument.drafts.store import (
+    change_draft,
+    load_book,
+    redo,
+    refuse_twice,
+    undo,
+)
 from survey.instrument.drafts.workbook import DraftBook, Sheet, cleaned
 from survey.instrument.xlsform.languages import language_of
 from survey.instrument.xlsform.types import parse_type
@@ -82,6 +88,8 @@ LONGEST_TOKEN = 64
 # The survey is locked while they are stored.
 MOST_STATEMENTS = 200
 FIELD, SEEN = "f:", "seen:"
+# Rows that have no settings.
+UNSELECTABLE = frozenset(("end", "metadata"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +145,8 @@ def carry_out(survey: Survey, data: QueryDict, *, by: User) -> Outcome:
             number = int(argument) if argument.isdecimal() else None
             change = undo(survey, by=by, token=token, number=number)
         outcome.message = UNDONE[verb](change is not None)
+        if change is not None:
+            outcome.at = row_after_undo(survey, change, outcome.at)
         return outcome
     act = ACTS.get(verb)
     if act is None:
@@ -157,6 +167,23 @@ UNDONE: Mapping[str, Callable[[bool], str]] = {
     "undo": lambda done: _("Undone.") if done else _("There is nothing to undo."),
     "redo": lambda done: _("Done again.") if done else _("There is nothing to redo."),
 }
+
+
+def row_after_undo(survey: Survey, change: DraftChange, at: str) -> str:
+    """Return the selected row, or the nearest one above it if it is gone."""
+    sheet = load_book(survey).sheet("survey")
+    selectable = {row.key: kind_of(sheet, row) not in UNSELECTABLE for row in sheet.rows}
+    above: dict[str, str] = {}
+    for operation in change.operations:
+        if operation["sheet"] == "survey" and operation["op"] in ("insert", "delete"):
+            above |= {key: operation["after"] for key, _cells in operation["rows"]}
+    while at in above and at not in selectable:
+        at = above.pop(at)
+    places = [*selectable]
+    place = places.index(at) if at in selectable else -1
+    while place >= 0 and not selectable[places[place]]:
+        place -= 1
+    return places[place] if place >= 0 else ""
 
 
 # Fields
@@ -273,7 +300,10 @@ Act = Callable[[DraftBook, str, QueryDict, Outcome], None]
 
 
 def _add(book: DraftBook, kind: str, data: QueryDict, outcome: Outcome) -> None:
-    after = data.get("after") or outcome.at or _last(book)
+    after = data.get("after") or outcome.at
+    # What is selected may be deleted meanwhile.
+    if after not in {row.key for row in book.sheet("survey").rows}:
+        after = _last(book)
     if kind == "page":
         question = add_page(book, after=after)
         # The title of the page is written first.
