@@ -8,6 +8,7 @@ import {
   element,
   hideNotice,
   hideToast,
+  isToastShown,
   onLastChange,
   setStatus,
   showNotice,
@@ -15,7 +16,7 @@ import {
   word,
 } from "./editor_messages.js";
 import { morph } from "./editor_morph.js";
-import { Rows } from "./editor_options.js";
+import { isUntouched, Rows } from "./editor_options.js";
 import { Outline } from "./editor_outline.js";
 import { Queue } from "./editor_queue.js";
 import { RuleForms } from "./editor_rules.js";
@@ -37,6 +38,8 @@ class Editor {
     // What was wrong with a text that is not stored.
     this.errors = new Map();
     this.trouble = "";
+    // What the browser can undo: its text before.
+    this.lastTyped = { field: null, text: "" };
     this.pending = new PendingTexts(root.dataset.user, root.dataset.survey);
     this.queue = new Queue(
       { edit: root.dataset.address, change: root.dataset.change },
@@ -130,6 +133,10 @@ class Editor {
   }
 
   onInput(target) {
+    if (target !== this.lastTyped.field) {
+      const text = this.seenOf(this.addressOf(target));
+      this.lastTyped = { field: target, text };
+    }
     if (target.name?.startsWith("rule-")) this.rules.onInput(target);
     const address = this.addressOf(target);
     if (!address || target.readOnly) return;
@@ -150,9 +157,7 @@ class Editor {
 
   // The text of a new option is there to be typed over.
   onFocus(target) {
-    const label = target.nodeName === "TEXTAREA" && target.labels?.[0];
-    const isNew = label && target.value && target.value === label.textContent;
-    if (isNew && target.closest(".ed-option")) target.select();
+    if (isUntouched(target)) target.select();
   }
 
   onChange(target) {
@@ -192,6 +197,7 @@ class Editor {
 
   act(verb, more = {}) {
     this.flush();
+    this.lastTyped = { field: null, text: "" };
     this.queue.act(verb, more);
   }
 
@@ -273,11 +279,29 @@ class Editor {
     else link.setAttribute("aria-current", "true");
   }
 
+  // Half a rule is only in this browser: nobody who checks the survey sees it.
+  askAboutRules(link) {
+    const lines = this.rules.unfinished.map((key) => {
+      const line = document.querySelector(`#ed-pages [data-at="${CSS.escape(key)}"]`);
+      const name = line.querySelector(".ed-text").textContent;
+      return element("li", {}, element("a", { href: line.href, "data-at": key }, name));
+    });
+    const anyway = element("a", { class: "button small", href: link.href }, word("check anyway"));
+    const actions = element("div", { class: "actions" }, anyway, button(word("close"), hideNotice));
+    showNotice(element("p", {}, word("unfinished rules")), element("ul", {}, ...lines), actions);
+  }
+
   onClick(event) {
+    const check = event.target.closest?.("#ed-check");
+    if (check && this.rules.unfinished.length) {
+      event.preventDefault();
+      this.askAboutRules(check);
+      return;
+    }
     const bank = event.target.closest?.("#ed a[data-bank]");
     if (bank) bank.search = `?after=${encodeURIComponent(this.state.at)}`;
     if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
-    const link = event.target.closest?.("#ed a[data-at], #ed a[data-options], #ed-wrong a");
+    const link = event.target.closest?.("#ed a[data-at], #ed a[data-options], #ed-wrong a, #ed-notice a[data-at]");
     const moveTo = event.target.closest?.("#ed-actions [data-act]");
     const width = event.target.closest?.("button[data-width]");
     if (link) {
@@ -286,6 +310,7 @@ class Editor {
         this.state.options = link.dataset.options;
         this.queue.show(this.shownState());
       } else {
+        if (link.closest("#ed-notice")) hideNotice();
         this.choose(link.dataset.at);
       }
     } else if (moveTo) {
@@ -324,18 +349,29 @@ class Editor {
   }
 
   onKey(event) {
+    if (event.key === "Escape" && isToastShown() && !event.defaultPrevented) hideToast();
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
       event.preventDefault();
       const kind = this.settings.querySelector("select[name$=':kind:']")?.value;
       this.act(`add:${kind || "select_one"}`);
       return;
     }
-    const isTyping = event.target.closest?.("input:not([type=checkbox]), select, textarea, dialog");
-    const isUndo = event.key.toLowerCase() === "z" && (event.ctrlKey || event.metaKey);
-    const isRedo = event.key.toLowerCase() === "y" && event.ctrlKey;
-    if (isTyping || !(isUndo || isRedo)) return;
+    const key = event.key.toLowerCase();
+    const isUndo = key === "z" && (event.ctrlKey || event.metaKey);
+    const isRedo = (key === "y" && event.ctrlKey) || (isUndo && event.shiftKey);
+    if (!(isUndo || isRedo) || this.isUndoneByBrowser(event.target, isRedo)) return;
     event.preventDefault();
-    this.act(isRedo || event.shiftKey ? "redo" : "undo");
+    this.act(isRedo ? "redo" : "undo");
+  }
+
+  // In a field, the browser undoes what was typed there, and else the last text that
+  // was typed anywhere: not what was done since, such as pasting.
+  isUndoneByBrowser(target, isRedo) {
+    if (target.closest?.("dialog")) return true;
+    if (!target.matches?.("input:not([type=checkbox]), textarea")) return false;
+    if (!/^(f:|rule-)/.test(target.name)) return true;
+    const { field, text } = this.lastTyped;
+    return target === field && (isRedo || target.value !== text);
   }
 
   onAddKey(event, menu) {
@@ -361,9 +397,9 @@ class Editor {
 
   onIdle() {
     if (this.timers.size) return;
-    const isRefused = this.typed.size > 0;
-    setStatus(isRefused ? "refused" : "saved");
-    if (!isRefused && this.wasSaving) announce(word("saved"));
+    const state = this.typed.size > 0 ? "refused" : this.rules.state || "saved";
+    setStatus(state);
+    if (state === "saved" && this.wasSaving) announce(word("saved"));
     this.wasSaving = false;
   }
 
@@ -433,8 +469,9 @@ class Editor {
 
   onDone(verb, { status, body }, more) {
     if (more.rule) {
-      const isUnsaved = body.hasUnsavedRule || (status !== 200 && status !== 409);
-      this.rules.onSent(more, status === 200, isUnsaved || body.published);
+      const isRefused = status !== 200 && status !== 409;
+      const isUnsaved = body.hasUnsavedRule || isRefused || body.published;
+      this.rules.onSent(more, status === 200, isUnsaved, isRefused ? "refused" : body.ruleState);
     }
     if (body.published) {
       this.showPublished(body.error);
@@ -468,6 +505,7 @@ class Editor {
     if (body.offersUndo || body.readers.length) {
       showToast(body.message, {
         readers: body.readers,
+        reason: body.readersReason,
         change: body.offersUndo ? body.undo : 0,
         onUndo: (change) => this.act(`undo:${change}`),
         onChoose: (key) => this.choose(key),

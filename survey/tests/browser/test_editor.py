@@ -235,7 +235,15 @@ def test_half_a_rule_survives_a_reload(staff, console, draft):  # noqa: F811
     rule.locator("summary").first.click()
     rule.get_by_label("Question", exact=True).select_option("pet")
     expect(rule.get_by_label("Answer", exact=True)).to_have_value("")
-    saved(page)
+    status = page.locator("#ed-status")
+    expect(status).to_have_text("Saved, but a rule is not finished")
+    expect(page.locator(".ed-unfinished")).to_contain_text("does not count yet")
+    page.locator("#ed-check").click()
+    notice = page.locator("#ed-notice")
+    expect(notice.get_by_role("link")).to_have_text(
+        ["First?", "Check and publish anyway"]
+    )
+    notice.get_by_role("button", name="Close").click()
     page.reload()
     expect(rule.get_by_label("Question", exact=True)).to_have_value("pet")
     choose(page, "Second?")
@@ -250,6 +258,51 @@ def test_half_a_rule_survives_a_reload(staff, console, draft):  # noqa: F811
     rules = [sheet.value(row, "relevant") for row in sheet.rows]
     assert rules.count("${pet} = 'dog'") == 1
     assert page.evaluate(STORED_RULES) == []
+
+
+def test_a_rule_that_cannot_be_stored_says_so(staff, console, draft):  # noqa: F811
+    page = opened(console(staff.state, viewport=DESK), draft)
+    choose(page, "Which pet?")
+    rule = page.locator("#ed-rule-relevant")
+    rule.locator("summary").first.click()
+    rule.locator(".rule-code summary").click()
+    code = rule.get_by_label("Expression")
+    # A question that comes later is shown, though it is not offered.
+    code.fill("${why} = 'x'")
+    expect(rule.get_by_label("Answer", exact=True)).to_have_value("x")
+    expect(rule.get_by_label("Question", exact=True)).to_have_value("why")
+    code.fill("true()")
+    expect(rule.get_by_text("says more than conditions can")).to_be_visible()
+    saved(page)
+    sheet = load_book(draft).sheet("survey")
+    assert sheet.value(sheet.rows[1], "relevant") == "true()"
+
+    choose(page, "First?")
+    rule.locator("summary").first.click()
+    rule.get_by_label("Question", exact=True).select_option("why")
+    rule.get_by_label("Answer", exact=True).fill("both ${")
+    status = page.locator("#ed-status")
+    expect(status).to_have_attribute("data-state", "refused")
+    choose(page, "Second?")
+    expect(status).to_have_attribute("data-state", "refused")
+    page.reload()
+    choose(page, "First?")
+    expect(rule.get_by_text("Remove “${”")).to_be_visible()
+    rule.get_by_label("Answer", exact=True).fill("both")
+    saved(page)
+
+    # A group stays, with its conditions inside of the settings.
+    rule.get_by_role("button", name="Add group").click()
+    group = rule.locator(".rule-group")
+    group.get_by_label("Question", exact=True).select_option("pet")
+    edge = page.locator("#ed-settings").bounding_box()
+    box = group.get_by_label("Answer", exact=True).bounding_box()
+    assert edge and box and box["x"] + box["width"] < edge["x"] + edge["width"]
+    group.get_by_label("Answer", exact=True).select_option("dog")
+    saved(page)
+    page.locator("#ed-settings textarea").first.fill("First of all?")
+    expect(line(page, "First of all?")).to_be_visible()
+    expect(group.get_by_label("Answer", exact=True)).to_have_value("dog")
 
 
 STORED_RULES = "Object.keys(localStorage).filter(k => k.includes(':rule:'))"
@@ -437,6 +490,33 @@ def test_the_menu_of_what_to_add_is_used_by_arrow_keys(staff, console, draft):  
     expect(page.locator(".ed-option")).to_have_count(2)
     page.get_by_role("button", name="How often").click()
     expect(page.locator(".ed-option textarea").first).to_have_value("Always")
+
+
+def test_control_z_undoes_what_was_done_last(staff, console, draft):  # noqa: F811
+    page = opened(console(staff.state, viewport=DESK), draft)
+    choose(page, "Why a ${pet}?")
+    add(page, "One choice")
+    page.keyboard.type("How do you get to school?")
+    option = page.locator(".ed-option textarea")
+    option.first.focus()
+    # Enter leads to the next option that has the text that it began with.
+    page.keyboard.type("On foot")
+    page.keyboard.press("Enter")
+    expect(option.nth(1)).to_be_focused()
+    paste(page, "By bus\nBy car")
+    expect(option).to_have_count(3)
+    page.keyboard.press("Control+Z")
+    expect(option).to_have_count(2)
+    expect(option.first).to_have_value("On foot")
+    page.keyboard.press("Control+Z")
+    expect(option.first).to_have_value("Option 1")
+    expect(line(page, "How do you get to school?")).to_be_visible()
+    # Of what was just typed there, the browser does it.
+    text = page.locator("#ed-settings textarea").first
+    text.press("End")
+    page.keyboard.type("!")
+    page.keyboard.press("Control+Z")
+    expect(text).to_have_value("How do you get to school?")
 
 
 def test_a_text_that_is_refused_stays_to_be_copied(staff, console, draft):  # noqa: F811

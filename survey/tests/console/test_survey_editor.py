@@ -340,6 +340,22 @@ def test_after_undo_another_question_can_be_added(editor):
     assert editor.names() == [*names, "question_2"]
 
 
+def test_the_empty_question_of_a_new_page_is_replaced(editor):
+    page = editor.act("add:page", at=editor.key("pet"))["at"]
+    editor.act("add:grid", at=page)
+    assert editor.names()[3:6] == ["page", "grid_2", "grid_2_1"]
+    page = editor.act("add:page", at=page)["at"]
+    empty = editor.key("question")
+    editor.act("add:select_one", at=empty)
+    assert "question" not in editor.names() and "question_2" in editor.names()
+    # What somebody has written is not.
+    key = editor.act("add:page", at=page)["at"]
+    address = f"survey:{editor.key('question')}:hint:en"
+    editor.type(address, "In a few words.", seen="", at=key)
+    editor.act("add:integer", at=key)
+    assert editor.read("question", "hint", "en") == "In a few words."
+
+
 def test_too_many_options_are_refused_and_nothing_is_stored(editor, draft):
     pet = editor.key("pet")
     cat = load_book(draft).sheet("choices").rows[0].key
@@ -469,6 +485,50 @@ def test_a_rule_as_code_stays_as_it_is(editor):
     form = {"rule-relevant-seen": code, "rule-relevant-code": code}
     assert editor.post(at=key, **form).status_code == 200
     assert editor.read("why", "relevant") == code
+
+
+def filled_in(*conditions: tuple[str, str, str, str], **more: str) -> dict[str, str]:
+    """Return a form: group, question, comparison and answer of each condition."""
+    form = {"seen": "", "code": "", "group0-join": "all", "do": "", **more}
+    for number, condition in enumerate(conditions, 1):
+        names = ("group", "item", "operator", "value")
+        form |= {f"{number}-{n}": v for n, v in zip(names, condition, strict=True)}
+    return {f"rule-relevant-{name}": value for name, value in form.items()}
+
+
+def test_a_rule_that_is_not_stored_says_so(editor):
+    first = editor.key("first")
+    half = filled_in(("0", "pet", "is", ""), do="refresh")
+    body = editor.post(at=first, **half).json()
+    assert body["ruleState"] == "unfinished"
+    assert "does not count yet. Until then: Shown to everybody." in body["settings"]
+    # What cannot be saved is said after a reload too, which draws the form anew.
+    wrong = filled_in(("0", "why", "is", "both ${"), do="refresh")
+    body = editor.post(at=first, **wrong).json()
+    assert body["ruleState"] == "refused" and "Remove “${”" in body["settings"]
+    # A row that is only added is nothing yet.
+    added = filled_in(("0", "pet", "is", "dog"), do="add")
+    body = editor.post(at=first, **added).json()
+    assert (body["ruleState"], body["hasUnsavedRule"]) == ("", True)
+
+
+def test_a_group_stays_while_its_conditions_are_chosen(editor):
+    first = editor.key("first")
+    conditions = [("0", "pet", "is", "dog"), ("9", "why", "is answered", "")]
+    form = filled_in(*conditions, **{"group9-join": "any"})
+    settings = editor.post(at=first, **form).json()["settings"]
+    assert editor.read("first", "relevant") == "${pet} = 'dog' and ${why} != ''"
+    assert "Add condition to this group" in settings
+    # Another way to join and back again is what it was.
+    conditions.append(("9", "pet", "is", "cat"))
+    for outer, rule in {
+        "any": "${pet} = 'dog' or ${why} != '' or ${pet} = 'cat'",
+        "all": "${pet} = 'dog' and (${why} != '' or ${pet} = 'cat')",
+    }.items():
+        seen = editor.read("first", "relevant")
+        joins = {"group0-join": outer, "group9-join": "any", "seen": seen, "code": seen}
+        editor.post(at=first, **filled_in(*conditions, **joins))
+        assert editor.read("first", "relevant") == rule
 
 
 def test_the_survey_has_a_title_and_languages(editor, draft):

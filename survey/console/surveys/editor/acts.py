@@ -88,6 +88,8 @@ LONGEST_TOKEN = 64
 # The survey is locked while they are stored.
 MOST_STATEMENTS = 200
 FIELD, SEEN = "f:", "seen:"
+# Of the question that a new page begins with.
+EMPTY_KIND = "text"
 # Rows that have no settings.
 UNSELECTABLE = frozenset(("end", "metadata"))
 
@@ -118,10 +120,12 @@ class Outcome:
     message: str = ""
     # Of questions that read what was deleted or moved: (key, text).
     readers: list[tuple[str, str]] = field(default_factory=list)
+    readers_reason: str = ""
     offers_undo: bool = False
     # Forms of rules as they were filled in, and whether all of them are stored.
     rules: dict[str, EditorRuleForm] = field(default_factory=dict)
     has_unsaved_rule: bool = False
+    rule_state: str = ""
 
 
 def carry_out(survey: Survey, data: QueryDict, *, by: User) -> Outcome:
@@ -172,7 +176,9 @@ UNDONE: Mapping[str, Callable[[bool], str]] = {
 def row_after_undo(survey: Survey, change: DraftChange, at: str) -> str:
     """Return the selected row, or the nearest one above it if it is gone."""
     sheet = load_book(survey).sheet("survey")
-    selectable = {row.key: kind_of(sheet, row) not in UNSELECTABLE for row in sheet.rows}
+    selectable = {
+        row.key: kind_of(sheet, row) not in UNSELECTABLE for row in sheet.rows
+    }
     above: dict[str, str] = {}
     for operation in change.operations:
         if operation["sheet"] == "survey" and operation["op"] in ("insert", "delete"):
@@ -248,6 +254,7 @@ def save_rules(survey: Survey, data: QueryDict, outcome: Outcome, *, by: User) -
         if key == outcome.at:
             outcome.rules[rule] = form
         outcome.has_unsaved_rule |= form.is_unfinished
+        outcome.rule_state = outcome.rule_state or form.state
         if not form.is_complete or form.expression == form.seen:
             continue
         expression, seen = form.expression, form.seen
@@ -304,6 +311,8 @@ def _add(book: DraftBook, kind: str, data: QueryDict, outcome: Outcome) -> None:
     # What is selected may be deleted meanwhile.
     if after not in {row.key for row in book.sheet("survey").rows}:
         after = _last(book)
+    empty = "" if kind in ("page", EMPTY_KIND) else _untouched(book, after)
+    after = empty or after
     if kind == "page":
         question = add_page(book, after=after)
         # The title of the page is written first.
@@ -319,7 +328,28 @@ def _add(book: DraftBook, kind: str, data: QueryDict, outcome: Outcome) -> None:
         if kind == LONG_TEXT:
             row = book.sheet("survey").row(outcome.at)
             write_kind(book, row, LONG_TEXT)
+    if empty:
+        book.delete(book.sheet("survey"), [empty])
     outcome.focus = "label"
+
+
+def _untouched(book: DraftBook, key: str) -> str:
+    """Return the question that a new page began with, if nobody has written it."""
+    sheet = book.sheet("survey")
+    if not key:
+        return ""
+    if kind_of(sheet, sheet.row(key)) == "begin":
+        span = span_of(sheet, key)
+        if span.end - span.start != 2:
+            return ""
+        key = sheet.rows[span.start + 1].key
+    siblings, parent = moves.siblings_of(sheet, key)
+    if parent is None or len(siblings) > 1 or moves.is_grid(sheet, parent):
+        return ""
+    row = sheet.row(key)
+    name = sheet.value(row, "name")
+    written = {sheet.column("type"): EMPTY_KIND, sheet.column("name"): name}
+    return key if row.cells == written and not dependents_of(book, {name}) else ""
 
 
 def _last(book: DraftBook) -> str:
@@ -381,6 +411,7 @@ def _delete(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> Non
     ) % {"count": len(questions)}
     outcome.offers_undo = True
     outcome.readers = _readers(book, readers)
+    outcome.readers_reason = _("These questions read it in their rules or texts:")
 
 
 def _neighbour(book: DraftBook, key: str) -> str:
@@ -416,9 +447,9 @@ def _duplicate(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> 
 
 def _step(move: Callable[[DraftBook, str], bool], at_end: Callable[[], str]) -> Act:
     def act(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> None:
+        before = _group_of(book, key)
         if move(book, key):
-            outcome.message = _("Moved.")
-            _warn_of_order(book, key, outcome)
+            _say_moved(book, key, before, outcome)
         else:
             outcome.message = at_end()
 
@@ -428,8 +459,29 @@ def _step(move: Callable[[DraftBook, str], bool], at_end: Callable[[], str]) -> 
 def _place(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> None:
     after = data.get("after", "")
     into = after.startswith("into:")
+    before = _group_of(book, key)
     moves.place_below(book, key, after.removeprefix("into:"), into=into)
+    _say_moved(book, key, before, outcome)
+
+
+def _group_of(book: DraftBook, key: str) -> str:
+    groups = groups_around(book.sheet("survey"), key)
+    return groups[-1].key if groups else ""
+
+
+def _say_moved(book: DraftBook, key: str, before: str, outcome: Outcome) -> None:
+    """Say where a row is now: in a group with a rule, or before what reads it."""
     outcome.message = _("Moved.")
+    sheet = book.sheet("survey")
+    after = _group_of(book, key)
+    if after and after != before and sheet.value(sheet.row(after), "relevant"):
+        fields = Fields(book)
+        code = fields.languages[0].code
+        label = fields.read(Address("survey", after, "label", code))
+        outcome.message = _(
+            "Moved into “%(group)s”, whose rule now decides as well who sees it."
+        ) % {"group": label or sheet.value(sheet.row(after), "name")}
+        outcome.offers_undo = True
     _warn_of_order(book, key, outcome)
 
 
@@ -444,6 +496,12 @@ def _warn_of_order(book: DraftBook, key: str, outcome: Outcome) -> None:
     places = {row.key: place for place, row in enumerate(sheet.rows)}
     readers = _readers(book, dependents_of(book, names))
     outcome.readers = [row for row in readers if places[row[0]] < span.start]
+    if outcome.readers:
+        outcome.offers_undo = True
+        outcome.readers_reason = _(
+            "These questions now come before it, and read its answer in their rules or "
+            "texts. Nobody has given it by then:"
+        )
 
 
 def _wrap(book: DraftBook, keys: str, data: QueryDict, outcome: Outcome) -> None:
