@@ -311,7 +311,9 @@ class Editor {
         this.queue.show(this.shownState());
       } else {
         if (link.closest("#ed-notice")) hideNotice();
-        this.choose(link.dataset.at);
+        // By the Enter key: what is chosen is written next.
+        const isByKey = event.detail === 0 && Boolean(link.closest("#ed-pages"));
+        this.choose(link.dataset.at, { focus: isByKey });
       }
     } else if (moveTo) {
       document.getElementById("ed-actions").open = false;
@@ -349,7 +351,7 @@ class Editor {
   }
 
   onKey(event) {
-    if (event.key === "Escape" && isToastShown() && !event.defaultPrevented) hideToast();
+    if (event.key === "Escape" && !event.defaultPrevented) this.onEscape(event.target);
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
       event.preventDefault();
       const kind = this.settings.querySelector("select[name$=':kind:']")?.value;
@@ -362,6 +364,12 @@ class Editor {
     if (!(isUndo || isRedo) || this.isUndoneByBrowser(event.target, isRedo)) return;
     event.preventDefault();
     this.act(isRedo ? "redo" : "undo");
+  }
+
+  // From a message, or back to the contents.
+  onEscape(target) {
+    if (isToastShown()) hideToast();
+    else if (target.closest?.("#ed-settings") && !target.closest(".menu")) this.outline.focusCurrent();
   }
 
   // In a field, the browser undoes what was typed there, and else the last text that
@@ -610,7 +618,7 @@ class Editor {
   }
 
   showConflict(conflict) {
-    const { address, theirs, sentence } = conflict;
+    const { address, theirs, sentence, isOwn } = conflict;
     const id = `c-${address}`;
     if (document.getElementById(id)) return;
     const wrapper = document.getElementById(`w-${address}`);
@@ -633,11 +641,11 @@ class Editor {
       "div",
       { class: "ed-conflict", id, role: "group", "aria-label": sentence, "data-own": "yes" },
       element("p", {}, sentence),
-      element("p", {}, `${word("theirs")}:`),
+      element("p", {}, `${word(isOwn ? "other text" : "theirs")}:`),
       element("blockquote", {}, theirs || "–"),
     );
     if (!wrapper) {
-      box.append(element("p", {}, `${word("mine")}:`), element("blockquote", {}, conflict.mine));
+      box.append(element("p", {}, `${word(isOwn ? "this text" : "mine")}:`), element("blockquote", {}, conflict.mine));
     } else {
       box.append(element("p", {}, word("edit both")));
     }
@@ -645,8 +653,8 @@ class Editor {
       element(
         "div",
         { class: "actions" },
-        button(word("keep mine"), keepMine),
-        button(word("take theirs"), takeTheirs),
+        button(word(isOwn ? "keep this" : "keep mine"), keepMine),
+        button(word(isOwn ? "take other" : "take theirs"), takeTheirs),
       ),
     );
     if (wrapper) wrapper.append(box);

@@ -10,7 +10,7 @@ function isSameKind(first, second) {
 }
 
 // What the user or a script has changed is not an attribute of the new HTML.
-const OWN = new Set(["open", "aria-expanded", "aria-pressed", "data-sent", "style"]);
+const OWN = new Set(["open", "aria-expanded", "aria-pressed", "data-sent", "style", "tabindex"]);
 
 function syncAttributes(element, wanted) {
   for (const { name } of [...element.attributes]) {

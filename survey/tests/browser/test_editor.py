@@ -519,6 +519,25 @@ def test_control_z_undoes_what_was_done_last(staff, console, draft):  # noqa: F8
     expect(text).to_have_value("How do you get to school?")
 
 
+def test_the_contents_are_one_stop_of_the_tab_key(staff, console, draft):  # noqa: F811
+    page = opened(console(staff.state, viewport=DESK), draft)
+    choose(page, "Which pet?")
+    line(page, "Which pet?").focus()
+    page.keyboard.press("ArrowDown")
+    expect(line(page, "Why a ${pet}?")).to_be_focused()
+    expect(page.locator(".ed-line > a[tabindex='0']")).to_have_count(1)
+    # Enter leads to its text, and Escape back.
+    page.keyboard.press("Enter")
+    field = page.locator("#ed-settings textarea").first
+    expect(field).to_have_value("Why a ${pet}?")
+    expect(field).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(line(page, "Why a ${pet}?")).to_be_focused()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    expect(page.locator(".ed-add summary")).to_be_focused()
+
+
 def test_a_text_that_is_refused_stays_to_be_copied(staff, console, draft):  # noqa: F811
     page = opened(console(staff.state, viewport=DESK), draft)
     choose(page, "Which pet?")

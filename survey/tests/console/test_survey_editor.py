@@ -150,6 +150,15 @@ def test_a_text_that_somebody_else_changed_is_not_overwritten(editor, colleague)
     assert editor.read("pet", "label", "en") == "Which pets?"
 
 
+def test_a_text_that_one_changed_in_another_window_says_so(editor):
+    address = f"survey:{editor.key('pet')}:label:en"
+    editor.type(address, "Which animal?", seen="Which pet?")
+    reply = editor.type(address, "Which pets?", seen="Which pet?")
+    [conflict] = reply.json()["conflicts"]
+    assert conflict["isOwn"]
+    assert conflict["sentence"].startswith("You changed this in another window at")
+
+
 def test_without_what_was_seen_a_text_is_lost(editor, colleague):
     """The twin: what the comparison is for."""
     address = f"survey:{editor.key('pet')}:label:en"

@@ -8,7 +8,7 @@ stored, nothing is written over, and both are shown.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from django.http import QueryDict
@@ -103,6 +103,8 @@ class Conflict:
     mine: str
     by: str = ""
     at: datetime | None = None
+    # By the same user, in another window.
+    is_own: bool = False
 
 
 class FieldsChanged(Exception):
@@ -228,7 +230,7 @@ def save_fields(survey: Survey, data: QueryDict, *, by: User) -> None:
         change_draft(survey, command, action="set", by=by, about=about)
     except FieldsChanged as changed:
         raise FieldsChanged(
-            [with_author(survey, conflict) for conflict in changed.conflicts]
+            [with_author(survey, row, by) for row in changed.conflicts]
         ) from None
 
 
@@ -275,7 +277,7 @@ def save_rules(survey: Survey, data: QueryDict, outcome: Outcome, *, by: User) -
             change_draft(survey, command, action="set_rule", by=by, about={"key": key})
         except FieldsChanged as changed:
             raise FieldsChanged(
-                [with_author(survey, conflict) for conflict in changed.conflicts]
+                [with_author(survey, row, by) for row in changed.conflicts]
             ) from None
 
 
@@ -285,7 +287,7 @@ def name_after_text(book: DraftBook, address: Address) -> None:
         rename_from_text(book, address.key, Fields(book).read(address))
 
 
-def with_author(survey: Survey, conflict: Conflict) -> Conflict:
+def with_author(survey: Survey, conflict: Conflict, reader: User) -> Conflict:
     """Find who changed a field last. 1 statement."""
     address = Address.parse(conflict.address)
     changes = DraftChange.objects.filter(survey=survey).select_related("by")
@@ -295,9 +297,8 @@ def with_author(survey: Survey, conflict: Conflict) -> Conflict:
                 operation.get("key") == address.key or address.sheet == "settings"
             ):
                 name = str(change.by) if change.by else ""
-                return Conflict(
-                    conflict.address, conflict.theirs, conflict.mine, name, change.at
-                )
+                is_own = change.by_id == reader.pk
+                return replace(conflict, by=name, at=change.at, is_own=is_own)
     return conflict
 
 

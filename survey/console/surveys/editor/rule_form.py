@@ -85,6 +85,11 @@ class RuleRow:
         return f"{self.form.prefix}-{self.number}"
 
     @property
+    def place(self) -> int:
+        """Count the conditions of all groups, for their names."""
+        return self.form.rows.index(self) + 1
+
+    @property
     def is_blank(self) -> bool:
         # A new condition about the answer itself has its subject from the beginning.
         is_untouched = not self.item or (self.item == THIS and self.has_value)

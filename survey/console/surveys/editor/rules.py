@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 
 from survey.console.surveys.editor.fields import Address
 from survey.console.surveys.editor.rule_form import RuleForm
+from survey.instrument.drafts.conditions import words_of
 from survey.instrument.drafts.reading import DraftReading
 from survey.instrument.drafts.rule_hints import rule_problems
 from survey.instrument.drafts.rule_sentences import sentence_of
@@ -44,7 +45,8 @@ class EditorRuleForm(RuleForm):
     def summary(self) -> str:
         """Say the rule in a line, also if there is none or if it is code."""
         if self.is_code:
-            return self.seen
+            group = words_of(self.seen, self.subjects, depth=None)
+            return capfirst(sentence_of(group, self.subjects)) if group else self.seen
         if self.initial and self.initial.parts:
             return capfirst(sentence_of(self.initial, self.subjects))
         return {

@@ -412,13 +412,13 @@ class Refusal:
     """Why a change was not stored."""
 
     error: str = ""
-    conflicts: list[dict[str, str]] = field(default_factory=list)
+    conflicts: list[dict[str, object]] = field(default_factory=list)
     is_published: bool = False
 
     def sentences(self) -> list[str]:
         return [
             *filter(None, [self.error]),
-            *(row["sentence"] for row in self.conflicts),
+            *(str(row["sentence"]) for row in self.conflicts),
         ]
 
 
@@ -466,17 +466,20 @@ def _parts(editor: Editor, outcome: Outcome | None = None) -> dict[str, object]:
     return body
 
 
-def _in_words(conflict: Conflict) -> dict[str, str]:
+def _in_words(conflict: Conflict) -> dict[str, object]:
     by = conflict.by or _("Somebody")
     at = conflict.at
+    time = date_format(localtime(at), "TIME_FORMAT") if at else ""
     if at is None:
         sentence = _("%(name)s changed this meanwhile.") % {"name": by}
+    elif conflict.is_own:
+        sentence = _("You changed this in another window at %(time)s.") % {"time": time}
     else:
-        time = date_format(localtime(at), "TIME_FORMAT")
         sentence = _("%(name)s changed this at %(time)s.") % {"name": by, "time": time}
     return {
         "address": conflict.address,
         "theirs": conflict.theirs,
         "mine": conflict.mine,
+        "isOwn": conflict.is_own,
         "sentence": sentence,
     }
