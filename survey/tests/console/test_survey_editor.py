@@ -365,6 +365,71 @@ def test_the_empty_question_of_a_new_page_is_replaced(editor):
     assert editor.read("question", "hint", "en") == "In a few words."
 
 
+GROUPS = [
+    ["type", "name", "label", "relevant", "appearance"],
+    ["begin group", "about", "About you"],
+    ["begin group", "first_page", "You", None, "field-list"],
+    ["text", "why", "Why ${book}?"],
+    ["end group"],
+    ["begin group", "second_page", "More", None, "field-list"],
+    ["text", "book", "Which book?"],
+    ["begin group", "library", "Library", "${why} = 'x'"],
+    ["text", "which", "Which library?"],
+    ["begin group", "inside", "Inside it"],
+    ["text", "shelf", "Which shelf?"],
+    ["end group"],
+    ["text", "missing", "What is missing?"],
+    ["end group"],
+    ["end group"],
+    ["end group"],
+    ["begin group", "last_page", "Last", None, "field-list"],
+    ["text", "last", "Anything else?"],
+    ["end group"],
+]
+
+
+def test_the_contents_show_sections_and_groups(staff):
+    editor = Editor(draft_of(rows=GROUPS), staff.state)
+    outline = editor.page().split('id="ed-pages"')[1].split("</form>")[0]
+    assert outline.count('ed-section"') == 1 and ">About you</p>" in outline
+    assert outline.index(">About you</p>") < outline.index(">You</span>")
+    assert outline.count("ed-sectioned") == 2
+    depths = dict(re.findall(r'data-key="(\w+)" data-depth="(\d)"', outline))
+    inside = {name for name in editor.names() if depths.get(editor.key(name)) == "1"}
+    assert inside == {"which", "shelf", "missing"}
+    # It quotes an answer that comes later.
+    assert outline.count("ed-later") == 1
+    assert "comes later" in outline.split("Why ${book}?")[1].split("</a>")[0]
+
+
+def test_a_move_says_what_it_changes(staff):
+    editor = Editor(draft_of(rows=GROUPS), staff.state)
+    body = editor.act(f"down:{editor.key('book')}")
+    assert body["message"] == (
+        "Moved into “Library”, whose rule now decides as well who sees it."
+    )
+    assert body["offersUndo"]
+    editor.act("undo")
+    # It comes after a question that its group reads.
+    body = editor.act(f"place:{editor.key('why')}", after=editor.key("last"))
+    assert body["offersUndo"] and "Nobody has given it by then" in body["readersReason"]
+    assert [row["text"] for row in body["readers"]] == ["Library"]
+
+
+def test_the_page_keeps_its_rules_while_a_question_has_no_text(editor):
+    body = editor.act("add:text", at=editor.key("pet"))
+    badges = body["canvas"]["marks"]["items"]["why"]["badges"]
+    assert badges and badges[0].startswith("Shown if")
+    # A rule that cannot be followed is left out, and no other one.
+    address = f"survey:{editor.key('second')}:relevant:"
+    editor.type(address, "${nobody} = 1", seen="")
+    body = editor.act("add:text", at=editor.key("pet"))
+    assert body["canvas"]["marks"]["items"]["why"]["badges"]
+    assert not editor.post(at=editor.key("second")).json()["canvas"]["marks"]["items"][
+        "second"
+    ]["badges"]
+
+
 def test_too_many_options_are_refused_and_nothing_is_stored(editor, draft):
     pet = editor.key("pet")
     cat = load_book(draft).sheet("choices").rows[0].key

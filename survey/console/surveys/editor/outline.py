@@ -74,7 +74,9 @@ class Outline:
         self.reading = reading
         self.language = language
         self.sheet = reading.book.sheet("survey")
-        self.outermost = self._outermost_groups()
+        self.around = self._groups_around()
+        # Groups that are entries themselves.
+        self.listed: set[str] = set()
         self.problems = dict(reading.problems_by_key)
         self._add_problems_of_options()
         self.pages = self._pages()
@@ -148,7 +150,7 @@ class Outline:
         if page.row is None:
             return "", title, ""
         row = self.reading.rows[page.row.number]
-        return row.key, title, self.outermost.get(row.key, "")
+        return row.key, title, next(iter(self.around[row.key]), "")
 
     def _begin_section(self, page: PageEntry, before: str) -> None:
         """Give a page the title of its section, if it is the first one in it."""
@@ -165,41 +167,38 @@ class Outline:
             iter(titles.values()), ""
         )
 
-    def _outermost_groups(self) -> dict[str, str]:
-        """Return the group around each row that is in one, as sections are."""
-        outermost: dict[str, str] = {}
-        depth, group = 0, ""
+    def _groups_around(self) -> dict[str, tuple[str, ...]]:
+        """Return the groups that each row is in, the outermost one first."""
+        around: dict[str, tuple[str, ...]] = {}
+        groups: tuple[str, ...] = ()
         for row in self.sheet.rows:
             kind = kind_of(self.sheet, row)
-            depth -= kind == "end"
-            if depth:
-                outermost[row.key] = group
-            elif kind == "begin":
-                group = row.key
-            depth += kind == "begin"
-        return outermost
+            if kind == "end":
+                groups = groups[:-1]
+            around[row.key] = groups
+            if kind == "begin":
+                groups = (*groups, row.key)
+        return around
 
     def _entries_of(self, block: BlockDraft, seen: set[str]) -> Iterator[Entry]:
-        depth, group = 0, ""
         if block.row is not None:
             row = self.reading.rows[block.row.number]
-            if not is_page(self.sheet, row):
-                depth, group = 1, row.key
-                sort = GRID if block.is_grid else HEADING
-                if row.key not in seen:
-                    number = block.row.number
-                    yield self._entry(row.key, sort, number, sort, block.label)
+            if row.key not in seen and not is_page(self.sheet, row):
                 seen.add(row.key)
+                self.listed.add(row.key)
+                sort = GRID if block.is_grid else HEADING
+                yield self._entry(row.key, sort, block.row.number, sort, block.label)
         for item in block.items:
             key = self.reading.rows[item.row.number].key
             # The text for *Other* is no row of its own.
             if key in seen:
                 continue
             seen.add(key)
-            entry = self._entry(
-                key, QUESTION, item.row.number, item.kind, item.label, depth
-            )
-            entry.name, entry.group = item.name, group
+            entry = self._entry(key, QUESTION, item.row.number, item.kind, item.label)
+            entry.name = item.name
+            around = reversed(self.around[key])
+            entry.group = next((group for group in around if group in self.listed), "")
+            entry.depth = int(bool(entry.group))
             entry.reads_later = self.reads_later(item)
             yield entry
 
@@ -210,10 +209,9 @@ class Outline:
         place: int,
         kind: str,
         label: Texts,
-        depth: int = 0,
     ) -> Entry:
         problems = self.problems.get(key, [])
-        entry = Entry(key, sort, place, kind, self.label(label), depth=depth)
+        entry = Entry(key, sort, place, kind, self.label(label))
         entry.is_unfinished = not entry.text and sort == QUESTION
         if entry.is_unfinished:
             problems = [row for row in problems if not self.is_about_label(row)]

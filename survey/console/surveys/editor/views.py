@@ -189,6 +189,8 @@ class Editor:
 
     def _page_html(self, page: PageEntry) -> str:
         current = " ed-current" if page is self.page else ""
+        if page.section:
+            current += " ed-sectioned"
         key = f' data-key="{escape(page.key)}"' if page.key else ""
         number = f'<span class="ed-number">{page.number}</span>'
         section = self._section_html(page)
