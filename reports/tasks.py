@@ -1,6 +1,7 @@
 """Celery tasks; the modules named `job` and `archives` register kinds of jobs.
 
-`requests` registers what deletes the exports of a removed administration.
+`requests` registers what deletes the exports of a removed administration, and
+`recorded_times` what drafts show of earlier versions.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from reports.models import Export, ReportArchive
 from reports.publishing import publications as publishing_job
 from reports.rates import coordinator_reminders, rollup
 from reports.results import job as results_job
+from reports.results import recorded_times
 from reports.school_report import archives
 from reports.scores import job as scores_job
 from survey.work import requested_files
@@ -22,6 +24,7 @@ __all__ = [
     "delete_old_exports",
     "job",
     "publishing_job",
+    "recorded_times",
     "requests",
     "results_job",
     "roll_up_rates",

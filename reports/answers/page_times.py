@@ -9,6 +9,7 @@ from collections import defaultdict
 from datetime import datetime
 from itertools import pairwise
 from statistics import median
+from typing import NamedTuple
 
 from reports.answers.versions import SurveyVersion
 from survey.database.replica.reports import reports_database
@@ -22,15 +23,21 @@ FEWEST_PEOPLE = 10
 LONGEST_SECONDS = 600
 
 
-def seconds_by_item(
-    administration: Administration, version: SurveyVersion
-) -> dict[str, float]:
-    """Return the median seconds of each question and note, by name. 2 statements.
+class PageTimes(NamedTuple):
+    """Median seconds by the names of items, and of how many people they are."""
+
+    seconds: dict[str, float]
+    people: int
+
+
+def page_times(administration: Administration, version: SurveyVersion) -> PageTimes:
+    """Return the median seconds of each question and note. 2 statements.
 
     The time of a page is that between its save and the one before it, or the start.
-    Its items share it equally. Left out are pages that fewer than ten people saved.
-    Only people who finished are read, at most a thousand.
+    Its items share it equally. Left out are pages that fewer people saved than
+    figures may be shown of. Only people who finished are read, at most a thousand.
     """
+    fewest = max(FEWEST_PEOPLE, administration.minimum_group)
     alias = reports_database()
     people = Respondent.objects.using(alias).filter(
         administration=administration, completed_at__isnull=False, opted_out_at=None
@@ -66,9 +73,10 @@ def seconds_by_item(
     for name, item in version.items.items():
         if item["kind"] in VISIBLE:
             shown[item["page"]].append(name)
-    return {
+    medians = {
         name: median(seconds[page]) / len(names)
         for page, names in shown.items()
-        if len(seconds[page]) >= FEWEST_PEOPLE
+        if len(seconds[page]) >= fewest
         for name in names
     }
+    return PageTimes(medians, len(saved) if medians else 0)

@@ -29,7 +29,7 @@ class ResultsRollUp(Table, reports="SELECT"):
     as_of = models.DateTimeField()
     written_at = models.DateTimeField()
     # The items, and what each number of `GroupResults.counts` counts: see
-    # `reports.releases.layout`.
+    # `reports.releases.layout`. Of a release also the times for authors of drafts.
     layout = SharedJSONField()
     # The `as_of` of the figures for which it is decided what is hidden.
     hidden_as_of = models.DateTimeField(null=True)

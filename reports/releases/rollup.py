@@ -19,6 +19,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from reports.answers.page_times import page_times
 from reports.answers.versions import versions_of
 from reports.models import ResultsRollUp
 from reports.rates.rollup import AFTER_CLOSING
@@ -150,15 +151,17 @@ def _store(
     """Store the figures, and of a release what is hidden; return how many changed."""
     attributes = figures.layout.attributes
     roster_groups = groups_of_roster(administration, attributes) if release else []
+    times = times_for_authors(administration) if release else {}
     summed = staying_schools(administration, last, recount)
     with transaction.atomic():
         changed = store(administration, last, recount, figures)
         if release:
             hide_small_groups(administration)
             decide_summed_schools(administration, summed)
-            ResultsRollUp.objects.filter(pk=administration.pk).update(
-                roster_groups=roster_groups
-            )
+            roll_up = ResultsRollUp.objects.get(pk=administration.pk)
+            roll_up.roster_groups = roster_groups
+            roll_up.layout = {**roll_up.layout, **times}
+            roll_up.save(update_fields=["roster_groups", "layout"])
             ResultsRollUp.objects.filter(
                 pk=administration.pk,
                 released_at=None,
@@ -167,6 +170,13 @@ def _store(
         if progress:
             progress.confirm()
     return changed
+
+
+def times_for_authors(administration: Administration) -> dict[str, object]:
+    """Return what `reports.results.recorded_times` reads later. 3 statements."""
+    [version] = versions_of([administration]).values()
+    times = page_times(administration, version)
+    return {"times": times._asdict()} if times.people else {}
 
 
 def layout_for(

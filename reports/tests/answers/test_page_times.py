@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from reports.answers.page_times import FEWEST_PEOPLE, seconds_by_item
+from reports.answers.page_times import FEWEST_PEOPLE, page_times
 from reports.answers.versions import versions_of
 from reports.tests.exports.conftest import answer
 from survey.models import Response
@@ -44,7 +44,7 @@ def finished(fall, enrol, staff):
 def read(fall, django_assert_num_queries):
     version = versions_of([fall])[fall.published_id]
     with django_assert_num_queries(2):
-        return seconds_by_item(fall, version)
+        return page_times(fall, version).seconds
 
 
 def test_items_share_the_median_time_of_their_page(
@@ -81,3 +81,12 @@ def test_people_who_stopped_or_opted_out_do_not_count(
         finished(50, 20, completed_at=None)
         finished(50, 20, opted_out_at=START, withdrawn_at=START)
     assert read(fall, django_assert_num_queries) == {}
+
+
+def test_a_larger_minimum_of_the_administration_counts(fall, finished):
+    version = versions_of([fall])[fall.published_id]
+    for _ in range(FEWEST_PEOPLE + 1):
+        finished(50, 20)
+    assert page_times(fall, version).people == FEWEST_PEOPLE + 1
+    fall.minimum_group = FEWEST_PEOPLE + 2
+    assert page_times(fall, version) == ({}, 0)

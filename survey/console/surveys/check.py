@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
@@ -18,12 +18,18 @@ from accounts.permissions import Capability
 from survey.console.surveys.places import Key, places_of, problem_places
 from survey.console.surveys.views import survey_or_404
 from survey.instrument.definitions.ownership import may_change
-from survey.instrument.drafts.checks import Audience, check_draft, minutes_of
+from survey.instrument.drafts.checks import (
+    Audience,
+    check_draft,
+    minutes_of,
+    page_lengths,
+)
 from survey.instrument.drafts.checks.texts import shortened
 from survey.instrument.drafts.commands import languages_of
 from survey.instrument.drafts.comments import open_comments
 from survey.instrument.drafts.problem_words import DraftWords
 from survey.instrument.drafts.reading import DraftReading, read_rows_of
+from survey.instrument.drafts.recorded_times import recorded_times
 from survey.instrument.drafts.rule_hints import rule_hints
 from survey.instrument.drafts.texts import texts_in
 from survey.instrument.xlsform.draft import Draft
@@ -53,13 +59,13 @@ def survey_check(request: StaffRequest, pk: int) -> HttpResponse:
     words = DraftWords(reading)
     audience = _audience(request, survey)
     noticed = [*_comments(survey), *_stale_texts(reading)]
-    minutes = 0
+    length: dict[str, object] = {}
     if reading.draft is not None and not reading.problems:
-        minutes = minutes_of(reading.draft, audience)
+        length, seconds = _length(survey, reading.draft, audience)
         noticed += _rule_hints(reading, reading.draft, words)
         noticed += [
             (_key_at(reading, check.row), check.language, check.message)
-            for check in check_draft(reading.draft, audience=audience)
+            for check in check_draft(reading.draft, audience=audience, seconds=seconds)
         ]
     hints = places_of(survey, words, noticed)
     return render(
@@ -71,12 +77,27 @@ def survey_check(request: StaffRequest, pk: int) -> HttpResponse:
             "problem_count": len(reading.problems),
             "hints": hints,
             "hint_count": sum(len(place.sentences) for place in hints),
-            "minutes": minutes,
+            **length,
             "audiences": [(row.value, words) for row, words in AUDIENCES.items()],
             "audience": audience.value,
             "may_change": may_change(request.permissions, survey),
         },
     )
+
+
+def _length(
+    survey: Survey, draft: Draft, audience: Audience
+) -> tuple[dict[str, object], Mapping[str, float]]:
+    """Return what is shown of the length, and recorded seconds by names of items."""
+    times = recorded_times(survey)
+    pages = page_lengths(draft, audience, times.seconds if times else {})
+    estimated = sum(not page.is_recorded for page in pages)
+    # An earlier version may have had other questions altogether.
+    if times is None or estimated == len(pages):
+        return {"minutes": minutes_of(draft, audience)}, {}
+    minutes = minutes_of(draft, audience, times.seconds)
+    shown = {"minutes": minutes, "times": times, "pages": pages, "estimated": estimated}
+    return shown, times.seconds
 
 
 def _audience(request: StaffRequest, survey: Survey) -> Audience:

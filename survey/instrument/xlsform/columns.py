@@ -198,6 +198,10 @@ def read_columns(sheet: SurveySheet, findings: Findings) -> SheetColumns:
         if cell.column in columns.known or cell.column in columns.free:
             header = sheet.headers[cell.column]
             findings.refuse(sheet.name, cell.row, header, cell.reason, cell.text)
+        elif cell.column in sheet.headers and not cell.text:
+            # The column is ignored, and yet kept with the draft.
+            header = sheet.headers[cell.column]
+            findings.warn(sheet.name, cell.row, header, cell.reason)
     # The first row with content, for each column without a header.
     headless: dict[int, int] = {}
     for row, cells in sheet.rows.items():

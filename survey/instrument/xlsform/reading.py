@@ -40,6 +40,7 @@ from survey.instrument.xlsform.problems import (
 )
 from survey.instrument.xlsform.pyxform_check import check_with_pyxform
 from survey.instrument.xlsform.rules import yes_or_no
+from survey.instrument.xlsform.types import parse_type
 from survey.instrument.xlsform.workbook import SurveySheet, read_workbook
 
 MAX_LANGUAGES = 50
@@ -109,8 +110,13 @@ def read_draft(
         else []
         for title in columns
     }
-    for title in ("survey", "choices", "measures"):
-        complete_texts(rows[title], languages, findings)
+    lists = {parse_type(row.get("type")).option_set for row in rows["survey"]}
+    used = [row for row in rows["choices"] if row.get("list") in lists]
+    for translated in (rows["survey"], used, rows["measures"]):
+        complete_texts(translated, languages, findings)
+    # Nobody translates the others.
+    unused = [row for row in rows["choices"] if row.get("list") not in lists]
+    complete_texts(unused, languages, Findings())
     codes = [language.code for language in languages]
     settings = read_settings(rows["settings"], name, findings)
     may_repeat = yes_or_no(settings.get("allow_choice_duplicates")) or False

@@ -139,11 +139,12 @@ def _read_sheets(
         if keep_notes and name not in SHEETS:
             sheets[title] = _read_sheet(title, worksheet, Findings())
             continue
-        # As in pyxform, these are the author's own notes.
-        if name.startswith("_"):
-            continue
         if name not in SHEETS:
-            findings.warn(title, None, "", _("not a sheet of an XLSForm: ignored"))
+            # As in pyxform, these are the author's own notes.
+            if not name.startswith("_"):
+                reason = _("not a sheet of an XLSForm: ignored")
+                findings.warn(title, None, "", reason)
+            _warn_of_formulas(title, worksheet, findings)
         elif name in sheets:
             raise FileRefused(
                 _("There are two sheets named %(name)s.") % {"name": name}
@@ -152,6 +153,23 @@ def _read_sheets(
             sheets[name] = _read_sheet(name, worksheet, findings)
     workbook.close()
     return sheets
+
+
+def _warn_of_formulas(
+    title: str, worksheet: ReadOnlyWorksheet, findings: Findings
+) -> None:
+    """Name the cells of notes that a draft would keep, and that have no value."""
+    in_headers = Findings()
+    try:
+        sheet = _read_sheet(title, worksheet, in_headers)
+    except FileRefused:
+        return
+    for problem in in_headers.problems:
+        findings.warn(title, problem.row, problem.column, problem.reason)
+    for cell in sheet.unreadable:
+        if not cell.text:
+            column = get_column_letter(cell.column)
+            findings.warn(title, cell.row, column, cell.reason)
 
 
 class _CellParser(WorkSheetParser):

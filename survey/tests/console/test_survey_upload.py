@@ -89,6 +89,7 @@ def test_problems_are_downloaded_as_csv_without_formulas(staff, client):
 def test_warnings_are_listed_and_do_not_block_the_upload(staff, client):
     rows = [["type", "name", "label", "label::Español (es)"]]
     rows += [["integer", "q1", "How many?", None]]
+    rows += [["select_one agree", "q2", "How much?", "¿Cuánto?"]]
     log_in(client, staff.dana)
     text = send(client, form(rows)).content.decode()
     assert (

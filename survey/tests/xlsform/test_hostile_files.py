@@ -31,6 +31,7 @@ from survey.tests.workbooks import (
     rezipped,
     saved,
 )
+from survey.tests.workbooks import workbook as book_of
 
 ROWS = [["type", "name", "label"], ["select_one pets", "a", "A?"]]
 
@@ -241,6 +242,31 @@ def test_formula_without_a_value_is_reported():
     reading = read(rows)
     assert places(reading.problems)[0] == ("survey", 2, "label")
     assert "formula" in reading.problems[0].reason
+
+
+def test_formulas_without_a_value_are_named_where_nothing_reads_them():
+    sheets = {
+        "survey": [[*ROWS[0], "my notes"], ["text", "a", "A?", "=1+1"]],
+        "choices": AGREE,
+        "settings": SETTINGS,
+        "Notes": [["=A2", "plain"], ["=1+1", "kept"]],
+        "_private": [["kept"], ["=2+2"]],
+    }
+    reading = read_xlsform(book_of(sheets))
+    assert reading.draft, reading.problems
+    formulas = [row for row in reading.warnings if "formula" in row.reason]
+    assert set(places(formulas)) == {
+        ("survey", 2, "my notes"),
+        ("Notes", 1, "A"),
+        ("Notes", 2, "A"),
+        ("_private", 2, "A"),
+    }
+    # With a value, they are kept, and nothing is said.
+    for name in ("Notes", "_private"):
+        sheets[name] = [["kept"], ["also kept"]]
+    sheets["survey"][1][3] = 2
+    warnings = read_xlsform(book_of(sheets)).warnings
+    assert not any("formula" in row.reason for row in warnings)
 
 
 def test_value_of_a_formula_is_read():

@@ -368,6 +368,18 @@ def test_texts_without_a_language_are_in_the_default_language():
     )
 
 
+def test_lists_that_no_question_uses_need_no_translation():
+    head = ["list_name", "name", "label::English (en)", "label::Spanish (es)"]
+    choices = [head, ["pets", "cat", "Cat", None], ["spare", "x", "Spare", None]]
+    rows = [["type", "name", *head[2:]], ["select_one pets", "a", "A?", "¿A?"]]
+    missing = [
+        (warning.sheet, warning.row)
+        for warning in read(rows, choices).warnings
+        if "translation" in warning.reason
+    ]
+    assert missing == [("choices", 2)]
+
+
 def test_text_without_the_default_language_is_shown_in_another():
     rows = [
         ["type", "name", "label::English (en)", "label::Español (es)"],

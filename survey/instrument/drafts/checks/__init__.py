@@ -10,7 +10,12 @@ from survey.instrument.drafts.checks.answers import (
     check_sensitive,
 )
 from survey.instrument.drafts.checks.check import Audience, Check, Severity
-from survey.instrument.drafts.checks.length import check_length, minutes_of
+from survey.instrument.drafts.checks.length import (
+    PageLength,
+    check_length,
+    minutes_of,
+    page_lengths,
+)
 from survey.instrument.drafts.checks.reading_level import (
     check_reading_level,
     reading_grade,
@@ -29,9 +34,11 @@ from survey.instrument.xlsform.draft import Draft
 __all__ = [
     "Audience",
     "Check",
+    "PageLength",
     "Severity",
     "check_draft",
     "minutes_of",
+    "page_lengths",
     "reading_grade",
 ]
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from django.utils.translation import gettext as _
 
 from survey.instrument.definitions.schema import MOMENTS, NUMBERS, Texts
 from survey.instrument.drafts.checks.check import Audience, Check, hint
 from survey.instrument.drafts.checks.texts import plain, words
-from survey.instrument.xlsform.draft import BlockDraft, Draft, ItemDraft
+from survey.instrument.xlsform.draft import BlockDraft, Draft, ItemDraft, PageDraft
 
 # A question that stands alone takes about 10 seconds: Pew Research Center (2022), How
 # we keep our online surveys from running too long.
@@ -36,14 +37,34 @@ def minutes_of(
     audience: Audience = Audience.ADULTS,
     seconds: Mapping[str, float] | None = None,
 ) -> int:
-    """Return the minutes, at least 1, that answering the whole survey takes.
+    """Return the minutes, at least 1, that answering the whole survey takes."""
+    total = sum(page.seconds for page in page_lengths(draft, audience, seconds))
+    return max(1, math.ceil(total / 60))
+
+
+@dataclass(frozen=True, slots=True)
+class PageLength:
+    """How long a page takes, and whether all of it was recorded."""
+
+    page: PageDraft
+    seconds: float
+    is_recorded: bool
+
+
+def page_lengths(
+    draft: Draft,
+    audience: Audience = Audience.ADULTS,
+    seconds: Mapping[str, float] | None = None,
+) -> list[PageLength]:
+    """Return the seconds of each page.
 
     `seconds` are recorded ones by the names of items, where they are known. A
     question that only some people are shown counts half.
     """
     recorded = seconds or {}
-    total = 0.0
+    lengths = []
     for page in draft.pages:
+        total = 0.0
         for block in page.blocks:
             # A recorded time contains that of reading what stands above.
             if not any(item.name in recorded for item in block.items):
@@ -52,7 +73,9 @@ def minutes_of(
                 estimate = _estimate(item, block, draft, audience)
                 share = 0.5 if "relevant" in item.rules else 1
                 total += share * recorded.get(item.name, estimate)
-    return max(1, math.ceil(total / 60))
+        shown = [item.name for item in page.items() if item.is_shown]
+        lengths.append(PageLength(page, total, recorded.keys() >= {*shown}))
+    return lengths
 
 
 def _estimate(
