@@ -465,7 +465,8 @@ class Editor {
       if (!isLatest) return;
       this.showRefusal(address, word("failed"));
     } else if (status === 409) {
-      this.showUnsaved(address, sent.text, body.error, word("gone"));
+      const { text } = this.typed.get(address) ?? sent;
+      this.showUnsaved(address, text, body.error, word("gone"));
       this.apply(body);
     } else if (isLatest) {
       this.pending.drop(address, sent.text);

@@ -371,10 +371,19 @@ def test_a_question_deleted_meanwhile_gives_its_text_back(
     line(pat, "Why a ${pet}?").focus()
     pat.keyboard.press("Delete")
     expect(line(pat, "Why a ${pet}?")).to_have_count(0)
-    page.locator("#ed-settings textarea").first.fill("A long text")
+    field = page.locator("#ed-settings textarea").first
+    waiting = []
+    page.route("**/edit/change/", waiting.append)
+    with page.expect_request("**/edit/change/"):
+        field.fill("A long text")
+    field.fill("A long text, and more")
+    page.unroute("**/edit/change/")
+    waiting[0].continue_()
     notice = page.locator("#ed-notice")
     expect(notice).to_contain_text("deleted this meanwhile")
-    expect(notice.locator("textarea")).to_have_value("A long text")
+    expect(notice.locator("textarea")).to_have_value("A long text, and more")
+    # The notice covers no button.
+    page.locator("#ed-undo").click(trial=True)
 
 
 def test_a_question_moves_by_its_menu(staff, console, draft):  # noqa: F811
@@ -495,6 +504,9 @@ def test_the_menu_of_what_to_add_is_used_by_arrow_keys(staff, console, draft):  
 def test_control_z_undoes_what_was_done_last(staff, console, draft):  # noqa: F811
     page = opened(console(staff.state, viewport=DESK), draft)
     choose(page, "Why a ${pet}?")
+    add(page, "Text")
+    page.keyboard.press("Control+Z")
+    expect(line(page, "No text yet")).to_have_count(0)
     add(page, "One choice")
     page.keyboard.type("How do you get to school?")
     option = page.locator(".ed-option textarea")
