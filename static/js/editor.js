@@ -8,13 +8,13 @@ import {
   element,
   hideNotice,
   hideToast,
-  isToastShown,
   onLastChange,
   setStatus,
   showNotice,
   showToast,
   word,
 } from "./editor_messages.js";
+import { Keys } from "./editor_keys.js";
 import { morph } from "./editor_morph.js";
 import { isUntouched, Rows } from "./editor_options.js";
 import { Outline } from "./editor_outline.js";
@@ -38,8 +38,6 @@ class Editor {
     // What was wrong with a text that is not stored.
     this.errors = new Map();
     this.trouble = "";
-    // What the browser can undo: its text before.
-    this.lastTyped = { field: null, text: "" };
     this.pending = new PendingTexts(root.dataset.user, root.dataset.survey);
     this.queue = new Queue(
       { edit: root.dataset.address, change: root.dataset.change },
@@ -59,6 +57,7 @@ class Editor {
     this.outline = new Outline(document.getElementById("ed-pages"), { act });
     this.rules = new RuleForms(this.settings, this.pending, (more) => this.queue.act("", more));
     this.rows = new Rows(this.settings, { act });
+    this.keys = new Keys({ act, leave: () => this.outline.focusCurrent() });
     this.canvas = new Canvas(document.getElementById("ed-canvas"), (key) =>
       this.choose(key, { focus: true }),
     );
@@ -97,9 +96,6 @@ class Editor {
     this.settings.addEventListener("focusin", ({ target }) => this.onFocus(target));
     document.addEventListener("submit", (event) => this.onSubmit(event), { capture: true });
     document.addEventListener("click", (event) => this.onClick(event));
-    document.addEventListener("keydown", (event) => this.onKey(event));
-    const addMenu = document.querySelector(".ed-add-menu");
-    addMenu.addEventListener("keydown", (event) => this.onAddKey(event, addMenu));
     document.addEventListener("htmx:beforeSwap", (event) => this.onFragment(event));
     document.addEventListener("visibilitychange", () => {
       if (document.visibilityState === "hidden") this.flush();
@@ -133,10 +129,7 @@ class Editor {
   }
 
   onInput(target) {
-    if (target !== this.lastTyped.field) {
-      const text = this.seenOf(this.addressOf(target));
-      this.lastTyped = { field: target, text };
-    }
+    this.keys.onInput(target, this.seenOf(this.addressOf(target)));
     if (target.name?.startsWith("rule-")) this.rules.onInput(target);
     const address = this.addressOf(target);
     if (!address || target.readOnly) return;
@@ -197,7 +190,7 @@ class Editor {
 
   act(verb, more = {}) {
     this.flush();
-    this.lastTyped = { field: null, text: "" };
+    this.keys.forgetTyped();
     this.queue.act(verb, more);
   }
 
@@ -279,23 +272,11 @@ class Editor {
     else link.setAttribute("aria-current", "true");
   }
 
-  // Half a rule is only in this browser: nobody who checks the survey sees it.
-  askAboutRules(link) {
-    const lines = this.rules.unfinished.map((key) => {
-      const line = document.querySelector(`#ed-pages [data-at="${CSS.escape(key)}"]`);
-      const name = line.querySelector(".ed-text").textContent;
-      return element("li", {}, element("a", { href: line.href, "data-at": key }, name));
-    });
-    const anyway = element("a", { class: "button small", href: link.href }, word("check anyway"));
-    const actions = element("div", { class: "actions" }, anyway, button(word("close"), hideNotice));
-    showNotice(element("p", {}, word("unfinished rules")), element("ul", {}, ...lines), actions);
-  }
-
   onClick(event) {
     const check = event.target.closest?.("#ed-check");
     if (check && this.rules.unfinished.length) {
       event.preventDefault();
-      this.askAboutRules(check);
+      this.rules.askAbout(check);
       return;
     }
     const bank = event.target.closest?.("#ed a[data-bank]");
@@ -348,53 +329,6 @@ class Editor {
       }
     }
     this.act(submitter.value, more);
-  }
-
-  onKey(event) {
-    if (event.key === "Escape" && !event.defaultPrevented) this.onEscape(event.target);
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
-      event.preventDefault();
-      const kind = this.settings.querySelector("select[name$=':kind:']")?.value;
-      this.act(`add:${kind || "select_one"}`);
-      return;
-    }
-    const key = event.key.toLowerCase();
-    const isUndo = key === "z" && (event.ctrlKey || event.metaKey);
-    const isRedo = (key === "y" && event.ctrlKey) || (isUndo && event.shiftKey);
-    if (!(isUndo || isRedo) || this.isUndoneByBrowser(event.target, isRedo)) return;
-    event.preventDefault();
-    this.act(isRedo ? "redo" : "undo");
-  }
-
-  // From a message, or back to the contents.
-  onEscape(target) {
-    if (isToastShown()) hideToast();
-    else if (target.closest?.("#ed-settings") && !target.closest(".menu")) this.outline.focusCurrent();
-  }
-
-  // In a field, the browser undoes what was typed there, and else the last text that
-  // was typed anywhere: not what was done since, such as pasting.
-  isUndoneByBrowser(target, isRedo) {
-    if (target.closest?.("dialog")) return true;
-    if (!target.matches?.("input:not([type=checkbox]), textarea")) return false;
-    if (!/^(f:|rule-)/.test(target.name)) return true;
-    const { field, text } = this.lastTyped;
-    return target === field && (isRedo || target.value !== text);
-  }
-
-  onAddKey(event, menu) {
-    const entries = [...menu.querySelectorAll(".menu-panel .plain")];
-    const place = entries.indexOf(document.activeElement);
-    const next = {
-      ArrowDown: place + 1,
-      ArrowUp: place < 0 ? -1 : place - 1,
-      Home: 0,
-      End: -1,
-    }[event.key];
-    if (next === undefined) return;
-    event.preventDefault();
-    menu.open = true;
-    entries.at(next % entries.length).focus();
   }
 
   // Answers

@@ -1,5 +1,7 @@
 // Forms of rules in words: each change is sent, and what is complete is stored.
 
+import { button, element, hideNotice, showNotice, word } from "./editor_messages.js";
+
 const RULE_PAUSE = 700;
 
 export class RuleForms {
@@ -24,6 +26,18 @@ export class RuleForms {
     const states = [...this.states].filter(([name]) => left.has(name.split(":")[0]));
     if (!states.length) return "";
     return states.some(([, state]) => state === "refused") ? "refused" : "unfinished";
+  }
+
+  // Half a rule is only in this browser: nobody who checks the survey sees it.
+  askAbout(link) {
+    const lines = this.unfinished.map((key) => {
+      const line = document.querySelector(`#ed-pages [data-at="${CSS.escape(key)}"]`);
+      const name = line.querySelector(".ed-text").textContent;
+      return element("li", {}, element("a", { href: line.href, "data-at": key }, name));
+    });
+    const anyway = element("a", { class: "button small", href: link.href }, word("check anyway"));
+    const actions = element("div", { class: "actions" }, anyway, button(word("close"), hideNotice));
+    showNotice(element("p", {}, word("unfinished rules")), element("ul", {}, ...lines), actions);
   }
 
   setState(more, state) {

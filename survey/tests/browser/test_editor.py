@@ -373,7 +373,7 @@ def test_a_question_deleted_meanwhile_gives_its_text_back(
     expect(line(pat, "Why a ${pet}?")).to_have_count(0)
     field = page.locator("#ed-settings textarea").first
     waiting = []
-    page.route("**/edit/change/", waiting.append)
+    page.route("**/edit/change/", lambda route: waiting.append(route))
     with page.expect_request("**/edit/change/"):
         field.fill("A long text")
     field.fill("A long text, and more")

@@ -8,7 +8,7 @@ stored, nothing is written over, and both are shown.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.http import QueryDict
@@ -26,8 +26,21 @@ from survey.console.surveys.editor.fields import (
     value_of,
     write_kind,
 )
+from survey.console.surveys.editor.new_places import (
+    EMPTY_KIND,
+    grid_around,
+    last_row,
+    place_for,
+    untouched_question,
+)
+from survey.console.surveys.editor.outcome import (
+    Outcome,
+    group_of,
+    readers_of,
+    row_after_undo,
+    say_moved,
+)
 from survey.console.surveys.editor.rules import (
-    EditorRuleForm,
     address_of,
     posted_rules,
     rule_form,
@@ -72,12 +85,11 @@ from survey.instrument.drafts.reading import read_rows_of
 from survey.instrument.drafts.ready_options import fill_ready
 from survey.instrument.drafts.store import (
     change_draft,
-    load_book,
     redo,
     refuse_twice,
     undo,
 )
-from survey.instrument.drafts.workbook import DraftBook, Sheet, cleaned
+from survey.instrument.drafts.workbook import DraftBook, cleaned
 from survey.instrument.xlsform.languages import language_of
 from survey.instrument.xlsform.types import parse_type
 from survey.models import DraftChange, Survey
@@ -88,10 +100,6 @@ LONGEST_TOKEN = 64
 # The survey is locked while they are stored.
 MOST_STATEMENTS = 200
 FIELD, SEEN = "f:", "seen:"
-# Of the question that a new page begins with.
-EMPTY_KIND = "text"
-# Rows that have no settings.
-UNSELECTABLE = frozenset(("end", "metadata"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,23 +119,6 @@ class FieldsChanged(Exception):
     def __init__(self, conflicts: list[Conflict]) -> None:
         super().__init__("conflict")
         self.conflicts = conflicts
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What to show after a change: the selected row, the field, and a message."""
-
-    at: str
-    focus: str = ""
-    message: str = ""
-    # Of questions that read what was deleted or moved: (key, text).
-    readers: list[tuple[str, str]] = field(default_factory=list)
-    readers_reason: str = ""
-    offers_undo: bool = False
-    # Forms of rules as they were filled in, and whether all of them are stored.
-    rules: dict[str, EditorRuleForm] = field(default_factory=dict)
-    has_unsaved_rule: bool = False
-    rule_state: str = ""
 
 
 def carry_out(survey: Survey, data: QueryDict, *, by: User) -> Outcome:
@@ -173,25 +164,6 @@ UNDONE: Mapping[str, Callable[[bool], str]] = {
     "undo": lambda done: _("Undone.") if done else _("There is nothing to undo."),
     "redo": lambda done: _("Done again.") if done else _("There is nothing to redo."),
 }
-
-
-def row_after_undo(survey: Survey, change: DraftChange, at: str) -> str:
-    """Return the selected row, or the nearest one above it if it is gone."""
-    sheet = load_book(survey).sheet("survey")
-    selectable = {
-        row.key: kind_of(sheet, row) not in UNSELECTABLE for row in sheet.rows
-    }
-    above: dict[str, str] = {}
-    for operation in change.operations:
-        if operation["sheet"] == "survey" and operation["op"] in ("insert", "delete"):
-            above |= {key: operation["after"] for key, _cells in operation["rows"]}
-    while at in above and at not in selectable:
-        at = above.pop(at)
-    places = [*selectable]
-    place = places.index(at) if at in selectable else -1
-    while place >= 0 and not selectable[places[place]]:
-        place -= 1
-    return places[place] if place >= 0 else ""
 
 
 # Fields
@@ -311,87 +283,27 @@ def _add(book: DraftBook, kind: str, data: QueryDict, outcome: Outcome) -> None:
     after = data.get("after") or outcome.at
     # What is selected may be deleted meanwhile.
     if after not in {row.key for row in book.sheet("survey").rows}:
-        after = _last(book)
-    empty = "" if kind in ("page", EMPTY_KIND) else _untouched(book, after)
+        after = last_row(book)
+    empty = "" if kind in ("page", EMPTY_KIND) else untouched_question(book, after)
     after = empty or after
     if kind == "page":
         question = add_page(book, after=after)
         # The title of the page is written first.
         outcome.at = groups_around(book.sheet("survey"), question)[-1].key
     elif kind == "grid":
-        inner = add_grid(book, after=_place_for(book, after))
+        inner = add_grid(book, after=place_for(book, after))
         outcome.at = groups_around(book.sheet("survey"), inner)[-1].key
     else:
         if kind not in KINDS:
             raise CommandRefused(_("Choose a type from the list."))
         text = "text" if kind == LONG_TEXT else kind
-        outcome.at = add_question(book, after=_place_for(book, after), kind=text)
+        outcome.at = add_question(book, after=place_for(book, after), kind=text)
         if kind == LONG_TEXT:
             row = book.sheet("survey").row(outcome.at)
             write_kind(book, row, LONG_TEXT)
     if empty:
         book.delete(book.sheet("survey"), [empty])
     outcome.focus = "label"
-
-
-def _untouched(book: DraftBook, key: str) -> str:
-    """Return the question that a new page began with, if nobody has written it."""
-    sheet = book.sheet("survey")
-    if not key:
-        return ""
-    if kind_of(sheet, sheet.row(key)) == "begin":
-        span = span_of(sheet, key)
-        if span.end - span.start != 2:
-            return ""
-        key = sheet.rows[span.start + 1].key
-    siblings, parent = moves.siblings_of(sheet, key)
-    if parent is None or len(siblings) > 1 or moves.is_grid(sheet, parent):
-        return ""
-    row = sheet.row(key)
-    name = sheet.value(row, "name")
-    written = {sheet.column("type"): EMPTY_KIND, sheet.column("name"): name}
-    return key if row.cells == written and not dependents_of(book, {name}) else ""
-
-
-def _last(book: DraftBook) -> str:
-    """Return the last row that is in no group; "" for an empty survey."""
-    sheet = book.sheet("survey")
-    place, last = 0, ""
-    while place < len(sheet.rows):
-        last = sheet.rows[place].key
-        place = span_of(sheet, last).end + 1
-    return last
-
-
-def _place_for(book: DraftBook, after: str) -> str:
-    """Return the row below which a question is added.
-
-    In a page that is selected, the last one; of a grid, the end of the grid.
-    """
-    sheet = book.sheet("survey")
-    if not after:
-        return ""
-    row = sheet.row(after)
-    grid = _grid_around(sheet, after)
-    if grid or moves.is_grid(sheet, row):
-        return sheet.rows[span_of(sheet, grid or after).end].key
-    if kind_of(sheet, row) == "begin":
-        last = moves.last_inside(sheet, after)
-        if last != after and kind_of(sheet, sheet.row(last)) == "begin":
-            is_grid = moves.is_grid(sheet, sheet.row(last))
-            return (
-                sheet.rows[span_of(sheet, last).end].key
-                if is_grid
-                else _place_for(book, last)
-            )
-        return last
-    return after
-
-
-def _grid_around(sheet: Sheet, key: str) -> str:
-    """Return the grid that a statement is in; "" for other rows."""
-    around = groups_around(sheet, key)
-    return next((group.key for group in around if moves.is_grid(sheet, group)), "")
 
 
 def _delete(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> None:
@@ -411,7 +323,7 @@ def _delete(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> Non
         len(questions),
     ) % {"count": len(questions)}
     outcome.offers_undo = True
-    outcome.readers = _readers(book, readers)
+    outcome.readers = readers_of(book, readers)
     outcome.readers_reason = _("These questions read it in their rules or texts:")
 
 
@@ -426,21 +338,6 @@ def _neighbour(book: DraftBook, key: str) -> str:
     return ""
 
 
-def _readers(book: DraftBook, names: list[str]) -> list[tuple[str, str]]:
-    sheet = book.sheet("survey")
-    fields = Fields(book)
-    code = fields.languages[0].code
-    by_name = {sheet.value(row, "name"): row for row in sheet.rows}
-    return [
-        (
-            by_name[name].key,
-            fields.read(Address("survey", by_name[name].key, "label", code)) or name,
-        )
-        for name in names
-        if name in by_name
-    ]
-
-
 def _duplicate(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> None:
     outcome.at = duplicate_rows(book, key)
     outcome.message = _("Copied.")
@@ -448,9 +345,9 @@ def _duplicate(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> 
 
 def _step(move: Callable[[DraftBook, str], bool], at_end: Callable[[], str]) -> Act:
     def act(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> None:
-        before = _group_of(book, key)
+        before = group_of(book, key)
         if move(book, key):
-            _say_moved(book, key, before, outcome)
+            say_moved(book, key, before, outcome)
         else:
             outcome.message = at_end()
 
@@ -460,49 +357,9 @@ def _step(move: Callable[[DraftBook, str], bool], at_end: Callable[[], str]) -> 
 def _place(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> None:
     after = data.get("after", "")
     into = after.startswith("into:")
-    before = _group_of(book, key)
+    before = group_of(book, key)
     moves.place_below(book, key, after.removeprefix("into:"), into=into)
-    _say_moved(book, key, before, outcome)
-
-
-def _group_of(book: DraftBook, key: str) -> str:
-    groups = groups_around(book.sheet("survey"), key)
-    return groups[-1].key if groups else ""
-
-
-def _say_moved(book: DraftBook, key: str, before: str, outcome: Outcome) -> None:
-    """Say where a row is now: in a group with a rule, or before what reads it."""
-    outcome.message = _("Moved.")
-    sheet = book.sheet("survey")
-    after = _group_of(book, key)
-    if after and after != before and sheet.value(sheet.row(after), "relevant"):
-        fields = Fields(book)
-        code = fields.languages[0].code
-        label = fields.read(Address("survey", after, "label", code))
-        outcome.message = _(
-            "Moved into “%(group)s”, whose rule now decides as well who sees it."
-        ) % {"group": label or sheet.value(sheet.row(after), "name")}
-        outcome.offers_undo = True
-    _warn_of_order(book, key, outcome)
-
-
-def _warn_of_order(book: DraftBook, key: str, outcome: Outcome) -> None:
-    """Name the questions that read what was moved, and now come before it."""
-    sheet = book.sheet("survey")
-    span = span_of(sheet, key)
-    keys = keys_of(sheet, span)
-    names = {sheet.value(sheet.row(row), "name") for row in keys} - {""}
-    if not names:
-        return
-    places = {row.key: place for place, row in enumerate(sheet.rows)}
-    readers = _readers(book, dependents_of(book, names))
-    outcome.readers = [row for row in readers if places[row[0]] < span.start]
-    if outcome.readers:
-        outcome.offers_undo = True
-        outcome.readers_reason = _(
-            "These questions now come before it, and read its answer in their rules or "
-            "texts. Nobody has given it by then:"
-        )
+    say_moved(book, key, before, outcome)
 
 
 def _wrap(book: DraftBook, keys: str, data: QueryDict, outcome: Outcome) -> None:
@@ -611,7 +468,7 @@ def _options_paste(
 def _own_options(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> None:
     """Give a question, or all rows of a grid, a list of their own."""
     sheet = book.sheet("survey")
-    key = _grid_around(sheet, key) or key
+    key = grid_around(sheet, key) or key
     if kind_of(sheet, sheet.row(key)) != "begin":
         copy_option_set(book, key)
     else:
@@ -629,7 +486,7 @@ def _use_options(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -
     option_set = data.get("list", "")
     if not options_of(book, option_set):
         raise CommandRefused(_("Choose a list of options."))
-    key = _grid_around(sheet, key) or key
+    key = grid_around(sheet, key) or key
     keys = [key]
     if kind_of(sheet, sheet.row(key)) == "begin":
         keys = keys_of(sheet, span_of(sheet, key))[1:-1]
@@ -726,7 +583,7 @@ def _language(book: DraftBook, token: str, data: QueryDict, outcome: Outcome) ->
 
 
 def _bank_insert(book: DraftBook, how: str, data: QueryDict, outcome: Outcome) -> None:
-    after = _place_for(book, data.get("after") or outcome.at or _last(book))
+    after = place_for(book, data.get("after") or outcome.at or last_row(book))
     outcome.at, outcome.message = bank.insert_from_bank(
         book, data.getlist("question"), after=after, is_locked=how == "locked"
     )

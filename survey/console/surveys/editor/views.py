@@ -33,10 +33,10 @@ from accounts.templatetags.console import icon
 from survey.console.surveys.editor.acts import (
     Conflict,
     FieldsChanged,
-    Outcome,
     carry_out,
 )
 from survey.console.surveys.editor.canvas import Canvas
+from survey.console.surveys.editor.outcome import Outcome
 from survey.console.surveys.editor.outline import GRID, Entry, Outline, PageEntry
 from survey.console.surveys.editor.panels import KIND_NAMES, Panel, PanelBuilder, View
 from survey.console.surveys.editor.presence import presence_address
