@@ -60,10 +60,18 @@ function morphChildren(parent, wanted, isChanged) {
   for (const child of parent.childNodes) {
     if (keyOf(child)) byKey.set(keyOf(child), child);
   }
+  const wantedKeys = new Set([...wanted.childNodes].map(keyOf));
+  const isGone = (node) => node && keyOf(node) && !wantedKeys.has(keyOf(node)) && !node.dataset.own;
   let current = parent.firstChild;
   for (const want of [...wanted.childNodes]) {
     const key = keyOf(want);
     let match = null;
+    // Or what follows it would be made anew, and lose the focus.
+    while (isGone(current)) {
+      const { nextSibling } = current;
+      current.remove();
+      current = nextSibling;
+    }
     if (key) {
       const known = byKey.get(key);
       match = known && isSameKind(known, want) ? known : null;

@@ -18,6 +18,7 @@ from survey.tests.console.test_surveys import draft_of
 pytestmark = pytest.mark.django_db(transaction=True)
 DESK = {"width": 1440, "height": 900}
 NARROW = {"width": 390, "height": 844}
+WITH_PET = "${pet} = 'cat'"
 COLUMN = "Walking\nBy bike\nBy bus 🚌\nBy car\n"
 
 
@@ -449,6 +450,21 @@ def test_undo_of_a_message_goes_with_the_next_change(staff, console, draft):  # 
     expect(field).to_have_value("Which pet?")
     page.locator("#ed-redo").click()
     expect(field).to_have_value("Which animal?")
+
+
+def test_a_message_names_a_few_questions_and_leaves_by_escape(staff, console):  # noqa: F811
+    readers = [
+        ["text", f"why_{n}", f"Why {n}?", None, None, WITH_PET] for n in range(7)
+    ]
+    rows = [*ROWS[:3], *readers, ROWS[4]]
+    page = opened(console(staff.state, viewport=DESK), draft_of(rows=rows))
+    line(page, "Which pet?").focus()
+    page.keyboard.press("Delete")
+    named = page.locator("#ed-toast li")
+    expect(named).to_have_count(6)
+    expect(named.last).to_have_text("and 2 more")
+    page.keyboard.press("Escape")
+    expect(page.locator("#ed-toast")).to_be_hidden()
 
 
 def test_on_a_phone_the_field_stays_in_view(staff, console, draft):  # noqa: F811
