@@ -296,11 +296,11 @@ def test_a_rule_that_cannot_be_stored_says_so(staff, console, draft):  # noqa: F
     rule.get_by_role("button", name="Add group").click()
     group = rule.locator(".rule-group")
     group.get_by_label("Question", exact=True).select_option("pet")
+    group.get_by_label("Answer", exact=True).select_option("dog")
+    saved(page)
     edge = page.locator("#ed-settings").bounding_box()
     box = group.get_by_label("Answer", exact=True).bounding_box()
     assert edge and box and box["x"] + box["width"] < edge["x"] + edge["width"]
-    group.get_by_label("Answer", exact=True).select_option("dog")
-    saved(page)
     page.locator("#ed-settings textarea").first.fill("First of all?")
     expect(line(page, "First of all?")).to_be_visible()
     expect(group.get_by_label("Answer", exact=True)).to_have_value("dog")
@@ -378,8 +378,8 @@ def test_a_question_deleted_meanwhile_gives_its_text_back(
     with page.expect_request("**/edit/change/"):
         field.fill("A long text")
     field.fill("A long text, and more")
-    page.unroute("**/edit/change/")
     waiting[0].continue_()
+    page.unroute("**/edit/change/")
     notice = page.locator("#ed-notice")
     expect(notice).to_contain_text("deleted this meanwhile")
     expect(notice.locator("textarea")).to_have_value("A long text, and more")

@@ -30,7 +30,7 @@ from survey.instrument.drafts.groups import (
     can_begin_section,
     can_have_heading,
 )
-from survey.instrument.drafts.option_rows import is_unwritten, options_of
+from survey.instrument.drafts.option_rows import first_labels, options_of
 from survey.instrument.drafts.reading import DraftReading
 from survey.instrument.drafts.ready_options import ready_lists
 from survey.instrument.drafts.workbook import Row
@@ -450,7 +450,8 @@ class PanelBuilder:
                 is_bare=True,
                 is_locked=is_locked,
             )
-            placeholder = labels[0].value if is_unwritten(self.book, option) else ""
+            text = labels[0].value
+            placeholder = text if text in first_labels(value.value) else ""
             views.append(OptionView(option.key, number, labels, value, placeholder))
         lists = [] if row.key in self.locked else self.lists(type_)
         ready = [] if is_locked else ready_lists(self.book, type_.option_set)
