@@ -14,8 +14,9 @@ import {
   showToast,
   word,
 } from "./editor_messages.js";
+import { Keys } from "./editor_keys.js";
 import { morph } from "./editor_morph.js";
-import { Rows } from "./editor_options.js";
+import { isUntouched, Rows } from "./editor_options.js";
 import { Outline } from "./editor_outline.js";
 import { Queue } from "./editor_queue.js";
 import { RuleForms } from "./editor_rules.js";
@@ -58,6 +59,7 @@ class Editor {
     this.outline = new Outline(document.getElementById("ed-pages"), { act });
     this.rules = new RuleForms(this.settings, this.pending, (more) => this.queue.act("", more));
     this.rows = new Rows(this.settings, { act });
+    this.keys = new Keys({ act, leave: () => this.outline.focusCurrent() });
     this.canvas = new Canvas(document.getElementById("ed-canvas"), (key) =>
       this.choose(key, { focus: true }),
     );
@@ -98,9 +100,6 @@ class Editor {
     this.settings.addEventListener("focusin", ({ target }) => this.onFocus(target));
     document.addEventListener("submit", (event) => this.onSubmit(event), { capture: true });
     document.addEventListener("click", (event) => this.onClick(event));
-    document.addEventListener("keydown", (event) => this.onKey(event));
-    const addMenu = document.querySelector(".ed-add-menu");
-    addMenu.addEventListener("keydown", (event) => this.onAddKey(event, addMenu));
     document.addEventListener("htmx:beforeSwap", (event) => this.onFragment(event));
     document.addEventListener("visibilitychange", () => {
       if (document.visibilityState === "hidden") this.flush();
@@ -134,6 +133,7 @@ class Editor {
   }
 
   onInput(target) {
+    this.keys.onInput(target, this.seenOf(this.addressOf(target)));
     if (target.name?.startsWith("rule-")) this.rules.onInput(target);
     const address = this.addressOf(target);
     if (!address || target.readOnly) return;
@@ -154,9 +154,7 @@ class Editor {
 
   // The text of a new option is there to be typed over.
   onFocus(target) {
-    const label = target.nodeName === "TEXTAREA" && target.labels?.[0];
-    const isNew = label && target.value && target.value === label.textContent;
-    if (isNew && target.closest(".ed-option")) target.select();
+    if (isUntouched(target)) target.select();
   }
 
   onChange(target) {
@@ -196,6 +194,7 @@ class Editor {
 
   act(verb, more = {}) {
     this.flush();
+    this.keys.forgetTyped();
     this.queue.act(verb, more);
   }
 
@@ -288,10 +287,16 @@ class Editor {
   }
 
   onClick(event) {
+    const check = event.target.closest?.("#ed-check");
+    if (check && this.rules.unfinished.length) {
+      event.preventDefault();
+      this.rules.askAbout(check);
+      return;
+    }
     const bank = event.target.closest?.("#ed a[data-bank]");
     if (bank) bank.search = `?after=${encodeURIComponent(this.state.at)}`;
     if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
-    const link = event.target.closest?.("#ed a[data-at], #ed a[data-options], #ed-wrong a");
+    const link = event.target.closest?.("#ed a[data-at], #ed a[data-options], #ed-wrong a, #ed-notice a[data-at]");
     const moveTo = event.target.closest?.("#ed-actions [data-act]");
     const width = event.target.closest?.("button[data-width]");
     if (link) {
@@ -300,7 +305,10 @@ class Editor {
         this.state.options = link.dataset.options;
         this.queue.show(this.shownState());
       } else {
-        this.choose(link.dataset.at);
+        if (link.closest("#ed-notice")) hideNotice();
+        // By the Enter key: what is chosen is written next.
+        const isByKey = event.detail === 0 && Boolean(link.closest("#ed-pages"));
+        this.choose(link.dataset.at, { focus: isByKey });
       }
     } else if (moveTo) {
       document.getElementById("ed-actions").open = false;
@@ -337,36 +345,6 @@ class Editor {
     this.act(submitter.value, more);
   }
 
-  onKey(event) {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
-      event.preventDefault();
-      const kind = this.settings.querySelector("select[name$=':kind:']")?.value;
-      this.act(`add:${kind || "select_one"}`);
-      return;
-    }
-    const isTyping = event.target.closest?.("input:not([type=checkbox]), select, textarea, dialog");
-    const isUndo = event.key.toLowerCase() === "z" && (event.ctrlKey || event.metaKey);
-    const isRedo = event.key.toLowerCase() === "y" && event.ctrlKey;
-    if (isTyping || !(isUndo || isRedo)) return;
-    event.preventDefault();
-    this.act(isRedo || event.shiftKey ? "redo" : "undo");
-  }
-
-  onAddKey(event, menu) {
-    const entries = [...menu.querySelectorAll(".menu-panel .plain")];
-    const place = entries.indexOf(document.activeElement);
-    const next = {
-      ArrowDown: place + 1,
-      ArrowUp: place < 0 ? -1 : place - 1,
-      Home: 0,
-      End: -1,
-    }[event.key];
-    if (next === undefined) return;
-    event.preventDefault();
-    menu.open = true;
-    entries.at(next % entries.length).focus();
-  }
-
   // Answers
 
   onStart() {
@@ -375,9 +353,9 @@ class Editor {
 
   onIdle() {
     if (this.timers.size) return;
-    const isRefused = this.typed.size > 0;
-    setStatus(isRefused ? "refused" : "saved");
-    if (!isRefused && this.wasSaving) announce(word("saved"));
+    const state = this.typed.size > 0 ? "refused" : this.rules.state || "saved";
+    setStatus(state);
+    if (state === "saved" && this.wasSaving) announce(word("saved"));
     this.wasSaving = false;
   }
 
@@ -435,7 +413,8 @@ class Editor {
       if (!isLatest) return;
       this.showRefusal(address, word("failed"));
     } else if (status === 409) {
-      this.showUnsaved(address, sent.text, body.error, word("gone"));
+      const { text } = this.typed.get(address) ?? sent;
+      this.showUnsaved(address, text, body.error, word("gone"));
       this.apply(body);
     } else if (isLatest) {
       this.pending.drop(address, sent.text);
@@ -447,8 +426,9 @@ class Editor {
 
   onDone(verb, { status, body }, more) {
     if (more.rule) {
-      const isUnsaved = body.hasUnsavedRule || (status !== 200 && status !== 409);
-      this.rules.onSent(more, status === 200, isUnsaved || body.published);
+      const isRefused = status !== 200 && status !== 409;
+      const isUnsaved = body.hasUnsavedRule || isRefused || body.published;
+      this.rules.onSent(more, status === 200, isUnsaved, isRefused ? "refused" : body.ruleState);
     }
     if (body.published) {
       this.showPublished(body.error);
@@ -482,6 +462,7 @@ class Editor {
     if (body.offersUndo || body.readers.length) {
       showToast(body.message, {
         readers: body.readers,
+        reason: body.readersReason,
         change: body.offersUndo ? body.undo : 0,
         onUndo: (change) => this.act(`undo:${change}`),
         onChoose: (key) => this.choose(key),
@@ -586,7 +567,7 @@ class Editor {
   }
 
   showConflict(conflict) {
-    const { address, theirs, sentence } = conflict;
+    const { address, theirs, sentence, isOwn } = conflict;
     const id = `c-${address}`;
     if (document.getElementById(id)) return;
     const wrapper = document.getElementById(`w-${address}`);
@@ -609,11 +590,11 @@ class Editor {
       "div",
       { class: "ed-conflict", id, role: "group", "aria-label": sentence, "data-own": "yes" },
       element("p", {}, sentence),
-      element("p", {}, `${word("theirs")}:`),
+      element("p", {}, `${word(isOwn ? "other text" : "theirs")}:`),
       element("blockquote", {}, theirs || "–"),
     );
     if (!wrapper) {
-      box.append(element("p", {}, `${word("mine")}:`), element("blockquote", {}, conflict.mine));
+      box.append(element("p", {}, `${word(isOwn ? "this text" : "mine")}:`), element("blockquote", {}, conflict.mine));
     } else {
       box.append(element("p", {}, word("edit both")));
     }
@@ -621,8 +602,8 @@ class Editor {
       element(
         "div",
         { class: "actions" },
-        button(word("keep mine"), keepMine),
-        button(word("take theirs"), takeTheirs),
+        button(word(isOwn ? "keep this" : "keep mine"), keepMine),
+        button(word(isOwn ? "take other" : "take theirs"), takeTheirs),
       ),
     );
     if (wrapper) wrapper.append(box);

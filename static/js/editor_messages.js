@@ -1,6 +1,8 @@
 // Messages of the editor: what was done, with *Undo*, and what keeps it from saving.
 
 const TOAST = 8_000;
+// Of questions that a message names.
+const MOST_NAMED = 5;
 
 const words = new Map(
   [...(document.getElementById("ed-words")?.content.querySelectorAll("[data-word]") ?? [])].map(
@@ -47,13 +49,13 @@ export function onLastChange(number) {
   if (offered && offered !== number) hideToast();
 }
 
-// `readers` are questions whose rules read what was deleted or moved.
-export function showToast(text, { readers = [], change = 0, onUndo = null, onChoose = null } = {}) {
+// `readers` are questions whose rules read what was deleted or moved, and `reason` says so.
+export function showToast(text, { readers = [], reason = "", change = 0, onUndo = null, onChoose = null } = {}) {
   const toast = document.getElementById("ed-toast");
   const body = element("div", {}, element("p", {}, text));
   if (readers.length) {
     const list = element("ul");
-    for (const reader of readers) {
+    for (const reader of readers.slice(0, MOST_NAMED)) {
       const link = element("a", { href: reader.href }, reader.text);
       link.addEventListener("click", (event) => {
         event.preventDefault();
@@ -61,7 +63,9 @@ export function showToast(text, { readers = [], change = 0, onUndo = null, onCho
       });
       list.append(element("li", {}, link));
     }
-    body.append(element("p", {}, word("readers")), list);
+    const more = readers.length - MOST_NAMED;
+    if (more > 0) list.append(element("li", {}, word("and more", { n: more })));
+    body.append(element("p", {}, reason), list);
   }
   toast.replaceChildren(body);
   offered = change;
@@ -77,6 +81,10 @@ export function showToast(text, { readers = [], change = 0, onUndo = null, onCho
   clearTimeout(timer);
   // What has to be read and followed stays.
   if (!readers.length) timer = setTimeout(hideToast, TOAST);
+}
+
+export function isToastShown() {
+  return !document.getElementById("ed-toast").hidden;
 }
 
 export function showNotice(...children) {

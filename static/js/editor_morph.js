@@ -10,7 +10,7 @@ function isSameKind(first, second) {
 }
 
 // What the user or a script has changed is not an attribute of the new HTML.
-const OWN = new Set(["open", "aria-expanded", "aria-pressed", "data-sent", "style"]);
+const OWN = new Set(["open", "aria-expanded", "aria-pressed", "data-sent", "style", "tabindex"]);
 
 function syncAttributes(element, wanted) {
   for (const { name } of [...element.attributes]) {
@@ -23,14 +23,14 @@ function syncAttributes(element, wanted) {
   }
 }
 
-function syncValue(element, wanted, isChanged) {
+function syncValue(element, { value, checked }, isChanged) {
   if (isChanged(element)) return;
   if (element.type === "checkbox" || element.type === "radio") {
-    element.checked = wanted.checked;
-  } else if (element.value !== wanted.value) {
+    element.checked = checked;
+  } else if (element.value !== value) {
     const isTyping = element === element.ownerDocument.activeElement;
     // Blanks at the end are not stored while somebody types on.
-    if (!isTyping || element.value.trim() !== wanted.value) element.value = wanted.value;
+    if (!isTyping || element.value.trim() !== value) element.value = value;
   }
 }
 
@@ -47,9 +47,11 @@ function morphNode(node, wanted, isChanged) {
   const fields = "input, textarea, select";
   if (node.isEqualNode(wanted) && !node.matches(fields) && !node.querySelector(fields)) return;
   syncAttributes(node, wanted);
+  // Before new options are taken out of it.
+  const { value, checked } = wanted;
   if (node.nodeName !== "TEXTAREA") morphChildren(node, wanted, isChanged);
   if (["INPUT", "TEXTAREA", "SELECT"].includes(node.nodeName)) {
-    syncValue(node, wanted, isChanged);
+    syncValue(node, { value, checked }, isChanged);
   }
 }
 
@@ -58,10 +60,18 @@ function morphChildren(parent, wanted, isChanged) {
   for (const child of parent.childNodes) {
     if (keyOf(child)) byKey.set(keyOf(child), child);
   }
+  const wantedKeys = new Set([...wanted.childNodes].map(keyOf));
+  const isGone = (node) => node && keyOf(node) && !wantedKeys.has(keyOf(node)) && !node.dataset.own;
   let current = parent.firstChild;
   for (const want of [...wanted.childNodes]) {
     const key = keyOf(want);
     let match = null;
+    // Or what follows it would be made anew, and lose the focus.
+    while (isGone(current)) {
+      const { nextSibling } = current;
+      current.remove();
+      current = nextSibling;
+    }
     if (key) {
       const known = byKey.get(key);
       match = known && isSameKind(known, want) ? known : null;

@@ -1,5 +1,11 @@
 // Options and statements: typed, added, deleted, moved and pasted row by row.
 
+// Whether a text of a new option is still the one that it began with.
+export function isUntouched(field) {
+  const { placeholder } = field.closest(".ed-option")?.dataset ?? {};
+  return Boolean(placeholder) && field.value === placeholder;
+}
+
 export class Rows {
   constructor(settings, { act }) {
     this.settings = settings;
@@ -42,7 +48,9 @@ export class Rows {
     const kind = row.parentElement.dataset.list;
     if (event.key === "Enter" && !event.shiftKey && !event.ctrlKey && !event.metaKey) {
       event.preventDefault();
-      this.act(`${kind}-add:${key}`);
+      const next = row.nextElementSibling?.querySelector("textarea");
+      if (next && (!next.value || isUntouched(next))) next.focus();
+      else this.act(`${kind}-add:${key}`);
     } else if (event.key === "Backspace" && !event.target.value && row.parentElement.children.length > 1) {
       event.preventDefault();
       this.act(`${kind}-delete:${key}`);
@@ -67,8 +75,7 @@ export class Rows {
     event.preventDefault();
     const field = event.target;
     const [start, end] = [field.selectionStart, field.selectionEnd];
-    const isUntouched = field.value === field.labels?.[0]?.textContent;
-    const [before, after] = isUntouched
+    const [before, after] = isUntouched(field)
       ? ["", ""]
       : [field.value.slice(0, start), field.value.slice(end)];
     const whole = before + text.replace(/[\r\n]+$/, "") + after;

@@ -51,7 +51,20 @@ export class Outline {
       more.setAttribute("aria-label", this.nameOfMenu(line));
       more.tabIndex = link.hasAttribute("aria-current") ? 0 : -1;
     }
+    this.enterAt(this.list.querySelector(".ed-line > [aria-current]"));
     this.makeSortable();
+  }
+
+  // The Tab key stops at one line; arrow keys lead to the others.
+  enterAt(link) {
+    const links = [...this.list.querySelectorAll(".ed-line > a")];
+    const focused = links.includes(document.activeElement) ? document.activeElement : null;
+    const stop = focused ?? link ?? links[0];
+    for (const each of links) each.tabIndex = each === stop ? 0 : -1;
+  }
+
+  focusCurrent() {
+    this.list.querySelector(".ed-line > [aria-current]")?.focus();
   }
 
   nameOfMenu(line) {
@@ -122,6 +135,7 @@ export class Outline {
     }
     const link = this.list.querySelector(`a[data-at="${CSS.escape(key)}"]`);
     link?.setAttribute("aria-current", "true");
+    this.enterAt(link);
     this.reveal();
   }
 
@@ -207,7 +221,9 @@ export class Outline {
     } else {
       const links = [...this.list.querySelectorAll(".ed-line > a")];
       const place = links.indexOf(line.querySelector("a"));
-      links[place + (event.key === "ArrowUp" ? -1 : 1)]?.focus();
+      const next = links[place + (event.key === "ArrowUp" ? -1 : 1)];
+      next?.focus();
+      this.enterAt(next);
     }
   }
 
@@ -232,21 +248,27 @@ export class Outline {
   places(key) {
     const isPage = Boolean(this.list.querySelector(`.ed-page[data-key="${CSS.escape(key)}"]`));
     const options = [];
+    const markHere = () => {
+      const here = options.at(-1);
+      if (!here) return;
+      here.text = word("now here", { text: here.text });
+      here.selected = true;
+    };
     const add = (value, text) => {
-      if (value !== key) options.push(new Option(text, value));
+      if (value === key) markHere();
+      else options.push(new Option(text, value));
     };
     for (const page of this.list.querySelectorAll(".ed-page")) {
       const title = page.querySelector(".ed-head .ed-text").textContent;
       if (isPage) {
-        if (page.dataset.key) add(page.dataset.key, word("after", { text: title }));
+        if (page.dataset.key) add(page.dataset.key, title);
         continue;
       }
       if (page.dataset.key) {
         add(`into:${page.dataset.key}`, word("start of page", { n: `${page.dataset.page}: ${title}` }));
       }
       for (const line of page.querySelectorAll('.ed-line[data-depth="0"]')) {
-        const text = line.querySelector(".ed-text").textContent;
-        add(line.dataset.key, `\u2003${word("after", { text })}`);
+        add(line.dataset.key, line.querySelector(".ed-text").textContent);
       }
     }
     return options;

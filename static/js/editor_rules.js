@@ -1,5 +1,7 @@
 // Forms of rules in words: each change is sent, and what is complete is stored.
 
+import { button, element, hideNotice, showNotice, word } from "./editor_messages.js";
+
 const RULE_PAUSE = 700;
 
 export class RuleForms {
@@ -9,6 +11,39 @@ export class RuleForms {
     this.pending = pending;
     this.sendForm = send;
     this.timers = new Map();
+    // Why rules are not stored, by question and rule: "unfinished" or "refused".
+    this.states = pending.ruleStates();
+  }
+
+  // The questions that are still there, with a rule that does not count.
+  get unfinished() {
+    const keys = [...this.states.keys()].map((name) => name.split(":")[0]);
+    return [...new Set(keys)].filter((key) => document.querySelector(`#ed-pages [data-at="${CSS.escape(key)}"]`));
+  }
+
+  get state() {
+    const left = new Set(this.unfinished);
+    const states = [...this.states].filter(([name]) => left.has(name.split(":")[0]));
+    if (!states.length) return "";
+    return states.some(([, state]) => state === "refused") ? "refused" : "unfinished";
+  }
+
+  // Half a rule is only in this browser: nobody who checks the survey sees it.
+  askAbout(link) {
+    const lines = this.unfinished.map((key) => {
+      const line = document.querySelector(`#ed-pages [data-at="${CSS.escape(key)}"]`);
+      const name = line.querySelector(".ed-text").textContent;
+      return element("li", {}, element("a", { href: line.href, "data-at": key }, name));
+    });
+    const anyway = element("a", { class: "button small", href: link.href }, word("check anyway"));
+    const actions = element("div", { class: "actions" }, anyway, button(word("close"), hideNotice));
+    showNotice(element("p", {}, word("unfinished rules")), element("ul", {}, ...lines), actions);
+  }
+
+  setState(more, state) {
+    const name = `${this.keyOf(more)}:${more.rule}`;
+    if (state) this.states.set(name, state);
+    else this.states.delete(name);
   }
 
   // Until it is sent, what the server shows of other changes does not replace it.
@@ -64,7 +99,8 @@ export class RuleForms {
   }
 
   store(more) {
-    this.pending.keepRule(this.keyOf(more), more.rule, more);
+    const key = this.keyOf(more);
+    this.pending.keepRule(key, more.rule, more, this.states.get(`${key}:${more.rule}`));
   }
 
   // What was filled in before a reload, or before another question was chosen.
@@ -82,6 +118,7 @@ export class RuleForms {
       if (this.timers.has(form)) continue;
       const more = this.valuesOf(form);
       this.pending.dropRule(this.keyOf(more), more.rule, more);
+      this.setState(more, "");
       delete form.dataset.kept;
     }
   }
@@ -91,9 +128,10 @@ export class RuleForms {
   }
 
   // Stored, or refused with both rules shown; otherwise something is still missing.
-  onSent(more, isDone, isUnsaved) {
+  onSent(more, isDone, isUnsaved, state) {
     const { rule } = more;
     const form = this.find(rule);
+    this.setState(more, state);
     if (!isUnsaved && !this.timers.has(form)) this.pending.dropRule(this.keyOf(more), rule, more);
     if (form && isDone && !this.timers.has(form)) delete form.dataset.kept;
   }
@@ -105,6 +143,9 @@ export class RuleForms {
       this.keep(form);
       this.store(this.valuesOf(form));
       form.open = true;
+    } else if (form.dataset.filled !== undefined) {
+      // With a group that the stored rule does not need.
+      this.keep(form);
     }
     if (/^(add|group)/.test(action)) form.querySelector("[autofocus]")?.focus();
     else if (action.startsWith("remove")) form.querySelector("select, summary")?.focus();

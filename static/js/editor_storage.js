@@ -28,9 +28,10 @@ export class PendingTexts {
   }
 
   // What is filled in of a rule that is not complete.
-  keepRule(key, rule, values) {
+  keepRule(key, rule, values, state = "") {
     try {
-      localStorage.setItem(`${this.prefix}rule:${key}:${rule}`, JSON.stringify({ values }));
+      const kept = JSON.stringify({ values, state });
+      localStorage.setItem(`${this.prefix}rule:${key}:${rule}`, kept);
     } catch {
       // Storage is full or blocked: the form still has it.
     }
@@ -46,6 +47,21 @@ export class PendingTexts {
     } catch {
       // Nothing is kept there.
     }
+  }
+
+  ruleStates() {
+    const states = new Map();
+    try {
+      const start = `${this.prefix}rule:`;
+      for (const name of Object.keys(localStorage)) {
+        if (!name.startsWith(start)) continue;
+        const { state } = JSON.parse(localStorage.getItem(name));
+        if (state) states.set(name.slice(start.length), state);
+      }
+    } catch {
+      // Storage is blocked, or holds something else.
+    }
+    return states;
   }
 
   rulesOf(key) {

@@ -64,7 +64,9 @@ class StartForm(forms.Form):
         if len(self.owners) > 1:
             self.fields["owner"] = forms.ChoiceField(
                 label=_("Owner"),
-                help_text=_("Surveys of the state can be used in every district."),
+                help_text=_(
+                    "Questionnaires of the state can be used in every district."
+                ),
                 choices=self.owners,
             )
 
@@ -184,7 +186,7 @@ def survey_new_empty(request: StaffRequest) -> HttpResponse:
         book = empty_book(title, form.languages())
         if started := _start(request, form, book, title=title):
             return started
-    return _show(request, form, heading=_("Start from an empty survey"))
+    return _show(request, form, heading=_("Start from an empty questionnaire"))
 
 
 @needs(Capability.MANAGE_SURVEYS)
@@ -201,7 +203,7 @@ def survey_new_template(request: StaffRequest) -> HttpResponse:
         request,
         form,
         heading=_("Start from a template"),
-        purpose=_("Take a finished survey and change what you need."),
+        purpose=_("Take a finished questionnaire and change what you need."),
     )
 
 

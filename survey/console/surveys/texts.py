@@ -104,6 +104,7 @@ def survey_edit_texts(request: StaffRequest, pk: int) -> HttpResponse:
             "can_remove": language != languages[0] and not is_kept(survey, language),
             "undo": undoable(survey, request.user) is not None,
             "shown": shown,
+            "has_pipes": any("${" in text.original for text in texts),
             "filters": [
                 (state, words, counts[state]) for state, words in SHOWN.items()
             ],

@@ -162,8 +162,13 @@ class Group:
                 yield part
 
 
-def words_of(expression: str, subjects: Subjects) -> Group | None:
-    """Read a cell; None if its rule is not a group of conditions and groups."""
+def words_of(
+    expression: str, subjects: Subjects, depth: int | None = 2
+) -> Group | None:
+    """Read a cell; None if its rule is not a group of conditions and groups.
+
+    Groups that are nested deeper than `depth` are not read.
+    """
     columns = {name[1:] for name in subjects if name.startswith(COLUMN)}
     self_name = subjects[THIS].name if THIS in subjects else None
     try:
@@ -173,7 +178,7 @@ def words_of(expression: str, subjects: Subjects) -> Group | None:
     except (ExpressionError, RecursionError):
         return None
     group = group_of(compiled, subjects)
-    if group is None or group.depth > 2:
+    if group is None or (depth and group.depth > depth):
         return None
     return group if len(list(group.conditions())) <= MOST_CONDITIONS else None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from django.conf import settings
 from django.utils.translation import gettext as _
@@ -141,10 +142,11 @@ def is_unwritten(book: DraftBook, option: Row) -> bool:
     return len(texts) == 1 and texts <= first_labels(value)
 
 
-def first_labels(value: str) -> set[str]:
+@lru_cache(maxsize=1000)
+def first_labels(value: str) -> frozenset[str]:
     """Return the text that a new option begins with, in each language."""
     labels = set()
     for code, _name in settings.LANGUAGES:
         with override(code):
             labels.add(_("Option %(n)s") % {"n": value})
-    return labels
+    return frozenset(labels)

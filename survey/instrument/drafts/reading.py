@@ -7,7 +7,7 @@ are kept in memory by the number of the last change.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -15,6 +15,7 @@ from django.db import transaction
 from django.utils.translation import get_language
 
 from survey.instrument.bank.locks import report_differences
+from survey.instrument.definitions.expressions import references
 from survey.instrument.definitions.piping import piped_in_labels
 from survey.instrument.definitions.publishing import FORMAT
 from survey.instrument.definitions.rule_dependencies import (
@@ -102,6 +103,38 @@ class DraftReading:
             return None
         return definition_of(self.draft, with_rules=not self.problems)
 
+    @cached_property
+    def drawn_definition(self) -> SurveyDefinition | None:
+        """The survey to draw, not to answer: without rules that cannot be followed."""
+        if self.draft is None or not self.draft.pages:
+            return None
+        return definition_of(self.draft, left_out=self.unreadable_rules)
+
+    @property
+    def unreadable_rules(self) -> set[str]:
+        """Return the items with a problem in another column than that of the text."""
+        if self.draft is None or not self.problems:
+            return set()
+        columns = self.book.sheet("survey").known.known.values()
+        labels = {column.header for column in columns if column.key == "label"}
+        rows = {
+            problem.row
+            for problem in self.problems
+            if problem.sheet == "survey" and problem.column not in labels
+        }
+        items = [*self.draft.items()]
+        known = {item.name for item in items}
+        return {
+            item.name
+            for item in items
+            if item.row.number in rows
+            or any(
+                references(item.rules[rule]) - known
+                for rule in RULES
+                if rule in item.rules
+            )
+        }
+
 
 # By the survey, its last change, the language of the problems, and how it was checked.
 _in_memory: OrderedDict[tuple[object, ...], DraftReading] = OrderedDict()
@@ -163,8 +196,13 @@ def read_book(book: DraftBook, *, name: str, with_pyxform: bool = True) -> Draft
     )
 
 
-def definition_of(draft: Draft, *, with_rules: bool = True) -> SurveyDefinition:
-    """Compile a definition without storing anything; ids are numbers of rows."""
+def definition_of(
+    draft: Draft, *, with_rules: bool = True, left_out: Collection[str] = ()
+) -> SurveyDefinition:
+    """Compile a definition without storing anything; ids are numbers of rows.
+
+    The rules of items that are `left_out` are dropped.
+    """
     option_sets: dict[str, list[OptionDefinition]] = {
         name: [
             {
@@ -179,7 +217,9 @@ def definition_of(draft: Draft, *, with_rules: bool = True) -> SurveyDefinition:
     items: dict[str, ItemDefinition] = {}
     for number, page in enumerate(draft.pages, 1):
         page_items = {
-            item.name: _item_of(item, number, option_sets, with_rules)
+            item.name: _item_of(
+                item, number, option_sets, with_rules and item.name not in left_out
+            )
             for item in page.items()
         }
         for compiled in page_items.values():

@@ -115,7 +115,7 @@ def count_rows() -> list[tuple[str, int]]:
 def test_survey_is_uploaded_fixed_previewed_and_published(staff, console):
     page = console(staff.dana)
     page.goto("/console/surveys/")
-    page.click(".empty >> text=New questionnaire")
+    page.click(".empty >> text=Write a questionnaire")
     page.click("text=From a file")
     choose(page, with_five_problems())
     expect(page.locator("h2").first).to_have_text("5 problems")

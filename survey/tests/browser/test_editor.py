@@ -18,6 +18,7 @@ from survey.tests.console.test_surveys import draft_of
 pytestmark = pytest.mark.django_db(transaction=True)
 DESK = {"width": 1440, "height": 900}
 NARROW = {"width": 390, "height": 844}
+WITH_PET = "${pet} = 'cat'"
 COLUMN = "Walking\nBy bike\nBy bus 🚌\nBy car\n"
 
 
@@ -235,7 +236,15 @@ def test_half_a_rule_survives_a_reload(staff, console, draft):  # noqa: F811
     rule.locator("summary").first.click()
     rule.get_by_label("Question", exact=True).select_option("pet")
     expect(rule.get_by_label("Answer", exact=True)).to_have_value("")
-    saved(page)
+    status = page.locator("#ed-status")
+    expect(status).to_have_text("Saved, but a rule is not finished")
+    expect(page.locator(".ed-unfinished")).to_contain_text("does not count yet")
+    page.locator("#ed-check").click()
+    notice = page.locator("#ed-notice")
+    expect(notice.get_by_role("link")).to_have_text(
+        ["First?", "Check and publish anyway"]
+    )
+    notice.get_by_role("button", name="Close").click()
     page.reload()
     expect(rule.get_by_label("Question", exact=True)).to_have_value("pet")
     choose(page, "Second?")
@@ -250,6 +259,51 @@ def test_half_a_rule_survives_a_reload(staff, console, draft):  # noqa: F811
     rules = [sheet.value(row, "relevant") for row in sheet.rows]
     assert rules.count("${pet} = 'dog'") == 1
     assert page.evaluate(STORED_RULES) == []
+
+
+def test_a_rule_that_cannot_be_stored_says_so(staff, console, draft):  # noqa: F811
+    page = opened(console(staff.state, viewport=DESK), draft)
+    choose(page, "Which pet?")
+    rule = page.locator("#ed-rule-relevant")
+    rule.locator("summary").first.click()
+    rule.locator(".rule-code summary").click()
+    code = rule.get_by_label("Expression")
+    # A question that comes later is shown, though it is not offered.
+    code.fill("${why} = 'x'")
+    expect(rule.get_by_label("Answer", exact=True)).to_have_value("x")
+    expect(rule.get_by_label("Question", exact=True)).to_have_value("why")
+    code.fill("true()")
+    expect(rule.get_by_text("says more than conditions can")).to_be_visible()
+    saved(page)
+    sheet = load_book(draft).sheet("survey")
+    assert sheet.value(sheet.rows[1], "relevant") == "true()"
+
+    choose(page, "First?")
+    rule.locator("summary").first.click()
+    rule.get_by_label("Question", exact=True).select_option("why")
+    rule.get_by_label("Answer", exact=True).fill("both ${")
+    status = page.locator("#ed-status")
+    expect(status).to_have_attribute("data-state", "refused")
+    choose(page, "Second?")
+    expect(status).to_have_attribute("data-state", "refused")
+    page.reload()
+    choose(page, "First?")
+    expect(rule.get_by_text("Remove “${”")).to_be_visible()
+    rule.get_by_label("Answer", exact=True).fill("both")
+    saved(page)
+
+    # A group stays, with its conditions inside of the settings.
+    rule.get_by_role("button", name="Add group").click()
+    group = rule.locator(".rule-group")
+    group.get_by_label("Question", exact=True).select_option("pet")
+    group.get_by_label("Answer", exact=True).select_option("dog")
+    saved(page)
+    edge = page.locator("#ed-settings").bounding_box()
+    box = group.get_by_label("Answer", exact=True).bounding_box()
+    assert edge and box and box["x"] + box["width"] < edge["x"] + edge["width"]
+    page.locator("#ed-settings textarea").first.fill("First of all?")
+    expect(line(page, "First of all?")).to_be_visible()
+    expect(group.get_by_label("Answer", exact=True)).to_have_value("dog")
 
 
 STORED_RULES = "Object.keys(localStorage).filter(k => k.includes(':rule:'))"
@@ -318,10 +372,19 @@ def test_a_question_deleted_meanwhile_gives_its_text_back(
     line(pat, "Why a ${pet}?").focus()
     pat.keyboard.press("Delete")
     expect(line(pat, "Why a ${pet}?")).to_have_count(0)
-    page.locator("#ed-settings textarea").first.fill("A long text")
+    field = page.locator("#ed-settings textarea").first
+    waiting = []
+    page.route("**/edit/change/", lambda route: waiting.append(route))
+    with page.expect_request("**/edit/change/"):
+        field.fill("A long text")
+    field.fill("A long text, and more")
+    waiting[0].continue_()
+    page.unroute("**/edit/change/")
     notice = page.locator("#ed-notice")
     expect(notice).to_contain_text("deleted this meanwhile")
-    expect(notice.locator("textarea")).to_have_value("A long text")
+    expect(notice.locator("textarea")).to_have_value("A long text, and more")
+    # The notice covers no button.
+    page.locator("#ed-undo").click(trial=True)
 
 
 def test_a_question_moves_by_its_menu(staff, console, draft):  # noqa: F811
@@ -389,6 +452,21 @@ def test_undo_of_a_message_goes_with_the_next_change(staff, console, draft):  # 
     expect(field).to_have_value("Which animal?")
 
 
+def test_a_message_names_a_few_questions_and_leaves_by_escape(staff, console):  # noqa: F811
+    readers = [
+        ["text", f"why_{n}", f"Why {n}?", None, None, WITH_PET] for n in range(7)
+    ]
+    rows = [*ROWS[:3], *readers, ROWS[4]]
+    page = opened(console(staff.state, viewport=DESK), draft_of(rows=rows))
+    line(page, "Which pet?").focus()
+    page.keyboard.press("Delete")
+    named = page.locator("#ed-toast li")
+    expect(named).to_have_count(6)
+    expect(named.last).to_have_text("and 2 more")
+    page.keyboard.press("Escape")
+    expect(page.locator("#ed-toast")).to_be_hidden()
+
+
 def test_on_a_phone_the_field_stays_in_view(staff, console, draft):  # noqa: F811
     page = opened(console(staff.state, viewport=NARROW), draft)
     field = page.locator("#ed-settings textarea").first
@@ -437,6 +515,55 @@ def test_the_menu_of_what_to_add_is_used_by_arrow_keys(staff, console, draft):  
     expect(page.locator(".ed-option")).to_have_count(2)
     page.get_by_role("button", name="How often").click()
     expect(page.locator(".ed-option textarea").first).to_have_value("Always")
+
+
+def test_control_z_undoes_what_was_done_last(staff, console, draft):  # noqa: F811
+    page = opened(console(staff.state, viewport=DESK), draft)
+    choose(page, "Why a ${pet}?")
+    add(page, "Text")
+    page.keyboard.press("Control+Z")
+    expect(line(page, "No text yet")).to_have_count(0)
+    add(page, "One choice")
+    page.keyboard.type("How do you get to school?")
+    option = page.locator(".ed-option textarea")
+    option.first.focus()
+    # Enter leads to the next option that has the text that it began with.
+    page.keyboard.type("On foot")
+    page.keyboard.press("Enter")
+    expect(option.nth(1)).to_be_focused()
+    paste(page, "By bus\nBy car")
+    expect(option).to_have_count(3)
+    page.keyboard.press("Control+Z")
+    expect(option).to_have_count(2)
+    expect(option.first).to_have_value("On foot")
+    page.keyboard.press("Control+Z")
+    expect(option.first).to_have_value("Option 1")
+    expect(line(page, "How do you get to school?")).to_be_visible()
+    # Of what was just typed there, the browser does it.
+    text = page.locator("#ed-settings textarea").first
+    text.press("End")
+    page.keyboard.type("!")
+    page.keyboard.press("Control+Z")
+    expect(text).to_have_value("How do you get to school?")
+
+
+def test_the_contents_are_one_stop_of_the_tab_key(staff, console, draft):  # noqa: F811
+    page = opened(console(staff.state, viewport=DESK), draft)
+    choose(page, "Which pet?")
+    line(page, "Which pet?").focus()
+    page.keyboard.press("ArrowDown")
+    expect(line(page, "Why a ${pet}?")).to_be_focused()
+    expect(page.locator(".ed-line > a[tabindex='0']")).to_have_count(1)
+    # Enter leads to its text, and Escape back.
+    page.keyboard.press("Enter")
+    field = page.locator("#ed-settings textarea").first
+    expect(field).to_have_value("Why a ${pet}?")
+    expect(field).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(line(page, "Why a ${pet}?")).to_be_focused()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    expect(page.locator(".ed-add summary")).to_be_focused()
 
 
 def test_a_text_that_is_refused_stays_to_be_copied(staff, console, draft):  # noqa: F811

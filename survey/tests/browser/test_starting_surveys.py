@@ -21,7 +21,7 @@ SCREENS = [{"viewport": PHONE}, {"viewport": LAPTOP}]
 def test_a_survey_starts_from_a_template_and_is_published(staff, console):  # noqa: F811
     page = console(staff.dana)
     page.goto("/console/surveys/")
-    page.click(".empty >> text=New questionnaire")
+    page.click(".empty >> text=Write a questionnaire")
     expect(page.locator("h1")).to_have_text("How do you want to start?")
     assert not violations_on(page, SCREENS)
     page.click("a.panel >> text=From a template")

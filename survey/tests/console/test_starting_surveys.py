@@ -47,6 +47,13 @@ def set_label(survey, name, text, by=None, field="label"):
     survey.refresh_from_db()
 
 
+@pytest.mark.parametrize("name", ["console_home", "survey_list", "administration_open"])
+def test_each_start_page_leads_to_writing_a_questionnaire(staff, client, name):
+    log_in(client, staff.dana)
+    text = client.get(reverse(name), follow=True).content.decode()
+    assert f'href="{NEW}"' in text and "Write a questionnaire" in text
+
+
 def test_a_survey_starts_from_a_template_and_is_published(staff, client):
     log_in(client, staff.dana)
     text = client.get(NEW).content.decode()

@@ -152,6 +152,15 @@ def test_a_text_that_somebody_else_changed_is_not_overwritten(editor, colleague)
     assert editor.read("pet", "label", "en") == "Which pets?"
 
 
+def test_a_text_that_one_changed_in_another_window_says_so(editor):
+    address = f"survey:{editor.key('pet')}:label:en"
+    editor.type(address, "Which animal?", seen="Which pet?")
+    reply = editor.type(address, "Which pets?", seen="Which pet?")
+    [conflict] = reply.json()["conflicts"]
+    assert conflict["isOwn"]
+    assert conflict["sentence"].startswith("You changed this in another window at")
+
+
 def test_without_what_was_seen_a_text_is_lost(editor, colleague):
     """The twin: what the comparison is for."""
     address = f"survey:{editor.key('pet')}:label:en"
@@ -327,6 +336,102 @@ def test_a_message_undoes_only_the_change_that_it_names(editor):
     assert "why" in editor.names()
 
 
+def test_after_undo_another_question_can_be_added(editor):
+    why = editor.key("why")
+    added = editor.act("add:text", at=why)["at"]
+    # The row above the one that is gone is selected.
+    assert editor.act("undo", at=added)["at"] == why
+    assert editor.act("add:text", at=why)["at"] != added
+    page = editor.act("add:page", at=why)["at"]
+    body = editor.act("undo", at=page)
+    assert body["at"] == editor.key("question")
+    # Somebody else has deleted what is selected.
+    names = editor.names()
+    assert editor.act("add:text", at=added)["at"]
+    assert editor.names() == [*names, "question_2"]
+
+
+def test_the_empty_question_of_a_new_page_is_replaced(editor):
+    page = editor.act("add:page", at=editor.key("pet"))["at"]
+    editor.act("add:grid", at=page)
+    assert editor.names()[3:6] == ["page", "grid_2", "grid_2_1"]
+    page = editor.act("add:page", at=page)["at"]
+    empty = editor.key("question")
+    editor.act("add:select_one", at=empty)
+    assert "question" not in editor.names() and "question_2" in editor.names()
+    # What somebody has written is not.
+    key = editor.act("add:page", at=page)["at"]
+    address = f"survey:{editor.key('question')}:hint:en"
+    editor.type(address, "In a few words.", seen="", at=key)
+    editor.act("add:integer", at=key)
+    assert editor.read("question", "hint", "en") == "In a few words."
+
+
+GROUPS = [
+    ["type", "name", "label", "relevant", "appearance"],
+    ["begin group", "about", "About you"],
+    ["begin group", "first_page", "You", None, "field-list"],
+    ["text", "why", "Why ${book}?"],
+    ["end group"],
+    ["begin group", "second_page", "More", None, "field-list"],
+    ["text", "book", "Which book?"],
+    ["begin group", "library", "Library", "${why} = 'x'"],
+    ["text", "which", "Which library?"],
+    ["begin group", "inside", "Inside it"],
+    ["text", "shelf", "Which shelf?"],
+    ["end group"],
+    ["text", "missing", "What is missing?"],
+    ["end group"],
+    ["end group"],
+    ["end group"],
+    ["begin group", "last_page", "Last", None, "field-list"],
+    ["text", "last", "Anything else?"],
+    ["end group"],
+]
+
+
+def test_the_contents_show_sections_and_groups(staff):
+    editor = Editor(draft_of(rows=GROUPS), staff.state)
+    outline = editor.page().split('id="ed-pages"')[1].split("</form>")[0]
+    assert outline.count('ed-section"') == 1 and ">About you</p>" in outline
+    assert outline.index(">About you</p>") < outline.index(">You</span>")
+    assert outline.count("ed-sectioned") == 2
+    depths = dict(re.findall(r'data-key="(\w+)" data-depth="(\d)"', outline))
+    inside = {name for name in editor.names() if depths.get(editor.key(name)) == "1"}
+    assert inside == {"which", "shelf", "missing"}
+    # It quotes an answer that comes later.
+    assert outline.count("ed-later") == 1
+    assert "comes later" in outline.split("Why ${book}?")[1].split("</a>")[0]
+
+
+def test_a_move_says_what_it_changes(staff):
+    editor = Editor(draft_of(rows=GROUPS), staff.state)
+    body = editor.act(f"down:{editor.key('book')}")
+    assert body["message"] == (
+        "Moved into “Library”, whose rule now decides as well who sees it."
+    )
+    assert body["offersUndo"]
+    editor.act("undo")
+    # It comes after a question that its group reads.
+    body = editor.act(f"place:{editor.key('why')}", after=editor.key("last"))
+    assert body["offersUndo"] and "Nobody has given it by then" in body["readersReason"]
+    assert [row["text"] for row in body["readers"]] == ["Library"]
+
+
+def test_the_page_keeps_its_rules_while_a_question_has_no_text(editor):
+    body = editor.act("add:text", at=editor.key("pet"))
+    badges = body["canvas"]["marks"]["items"]["why"]["badges"]
+    assert badges and badges[0].startswith("Shown if")
+    # A rule that cannot be followed is left out, and no other one.
+    address = f"survey:{editor.key('second')}:relevant:"
+    editor.type(address, "${nobody} = 1", seen="")
+    body = editor.act("add:text", at=editor.key("pet"))
+    assert body["canvas"]["marks"]["items"]["why"]["badges"]
+    assert not editor.post(at=editor.key("second")).json()["canvas"]["marks"]["items"][
+        "second"
+    ]["badges"]
+
+
 def test_too_many_options_are_refused_and_nothing_is_stored(editor, draft):
     pet = editor.key("pet")
     cat = load_book(draft).sheet("choices").rows[0].key
@@ -479,6 +584,50 @@ def test_a_rule_as_code_stays_as_it_is(editor):
     form = {"rule-relevant-seen": code, "rule-relevant-code": code}
     assert editor.post(at=key, **form).status_code == 200
     assert editor.read("why", "relevant") == code
+
+
+def filled_in(*conditions: tuple[str, str, str, str], **more: str) -> dict[str, str]:
+    """Return a form: group, question, comparison and answer of each condition."""
+    form = {"seen": "", "code": "", "group0-join": "all", "do": "", **more}
+    for number, condition in enumerate(conditions, 1):
+        names = ("group", "item", "operator", "value")
+        form |= {f"{number}-{n}": v for n, v in zip(names, condition, strict=True)}
+    return {f"rule-relevant-{name}": value for name, value in form.items()}
+
+
+def test_a_rule_that_is_not_stored_says_so(editor):
+    first = editor.key("first")
+    half = filled_in(("0", "pet", "is", ""), do="refresh")
+    body = editor.post(at=first, **half).json()
+    assert body["ruleState"] == "unfinished"
+    assert "does not count yet. Until then: Shown to everybody." in body["settings"]
+    # What cannot be saved is said after a reload too, which draws the form anew.
+    wrong = filled_in(("0", "why", "is", "both ${"), do="refresh")
+    body = editor.post(at=first, **wrong).json()
+    assert body["ruleState"] == "refused" and "Remove “${”" in body["settings"]
+    # A row that is only added is nothing yet.
+    added = filled_in(("0", "pet", "is", "dog"), do="add")
+    body = editor.post(at=first, **added).json()
+    assert (body["ruleState"], body["hasUnsavedRule"]) == ("", True)
+
+
+def test_a_group_stays_while_its_conditions_are_chosen(editor):
+    first = editor.key("first")
+    conditions = [("0", "pet", "is", "dog"), ("9", "why", "is answered", "")]
+    form = filled_in(*conditions, **{"group9-join": "any"})
+    settings = editor.post(at=first, **form).json()["settings"]
+    assert editor.read("first", "relevant") == "${pet} = 'dog' and ${why} != ''"
+    assert "Add condition to this group" in settings
+    # Another way to join and back again is what it was.
+    conditions.append(("9", "pet", "is", "cat"))
+    for outer, rule in {
+        "any": "${pet} = 'dog' or ${why} != '' or ${pet} = 'cat'",
+        "all": "${pet} = 'dog' and (${why} != '' or ${pet} = 'cat')",
+    }.items():
+        seen = editor.read("first", "relevant")
+        joins = {"group0-join": outer, "group9-join": "any", "seen": seen, "code": seen}
+        editor.post(at=first, **filled_in(*conditions, **joins))
+        assert editor.read("first", "relevant") == rule
 
 
 def test_the_survey_has_a_title_and_languages(editor, draft):

@@ -165,6 +165,15 @@ def test_unknown_language_or_page_is_not_found(staff, client, address):
     assert client.get(address.format(pk=survey.pk)).status_code == 404
 
 
+def test_languages_are_chosen_in_the_frame_alone(staff, client):
+    survey = draft_of()
+    log_in(client, staff.state)
+    preview = reverse("survey_preview", args=[survey.pk])
+    text = client.get(preview, {"language": "es"}).content.decode()
+    assert "<select" not in text
+    assert '<input type="hidden" name="language" value="es">' in text
+
+
 def test_review_lists_missing_answers_and_then_thanks(staff, client):
     survey = draft_of()
     log_in(client, staff.state)

@@ -203,7 +203,11 @@ def test_rows_are_removed_and_an_empty_rule_is_no_rule():
             "value",
             "Choose another question to compare with.",
         ),
-        ({"item": "name", "value": "a ${"}, "value", "Choose an answer from the list."),
+        (
+            {"item": "name", "value": "a ${"},
+            "value",
+            "Remove “${”: a rule takes it for the answer to another question.",
+        ),
     ],
 )
 def test_mistakes_are_shown_at_their_field(fields, field, message):
@@ -225,6 +229,21 @@ def test_code_is_written_instead_of_words():
     assert not person.send()
     assert "both the conditions and the code" in person.form.error
     assert person.form.expression == "${safe} = '1'"
+
+
+def test_code_is_stored_instead_of_conditions_that_are_not_complete():
+    person = Person("${later} = 'x'")
+    person.type(code="true()", _1_item="")
+    assert person.send() and not person.form.errors
+    assert person.form.expression == "true()"
+
+
+def test_another_question_forgets_the_answer_to_the_one_before():
+    person = Person("${safe} = '2'")
+    person.type(_1_item="pets")
+    person.press("refresh")
+    assert person.fields.values["relevant-1-value"] == ""
+    assert "Choose an answer" in person.html
 
 
 def test_a_rule_that_somebody_else_changed_is_noticed():

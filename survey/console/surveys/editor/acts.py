@@ -8,7 +8,7 @@ stored, nothing is written over, and both are shown.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.http import QueryDict
@@ -26,12 +26,25 @@ from survey.console.surveys.editor.fields import (
     value_of,
     write_kind,
 )
+from survey.console.surveys.editor.new_places import (
+    EMPTY_KIND,
+    grid_around,
+    last_row,
+    place_for,
+    untouched_question,
+)
+from survey.console.surveys.editor.outcome import (
+    Outcome,
+    group_of,
+    readers_of,
+    row_after_undo,
+    say_moved,
+)
 from survey.console.surveys.editor.pastes import (
     paste_into_grid,
     paste_into_options,
 )
 from survey.console.surveys.editor.rules import (
-    EditorRuleForm,
     address_of,
     posted_rules,
     rule_form,
@@ -77,7 +90,7 @@ from survey.instrument.drafts.store import (
     refuse_twice,
     undo,
 )
-from survey.instrument.drafts.workbook import DraftBook, Sheet, cleaned
+from survey.instrument.drafts.workbook import DraftBook, cleaned
 from survey.instrument.xlsform.languages import Language, language_of
 from survey.instrument.xlsform.types import parse_type
 from survey.models import DraftChange, Survey
@@ -97,27 +110,14 @@ class Conflict:
     mine: str
     by: str = ""
     at: datetime | None = None
+    # By the same user, in another window.
+    is_own: bool = False
 
 
 class FieldsChanged(Exception):
     def __init__(self, conflicts: list[Conflict]) -> None:
         super().__init__("conflict")
         self.conflicts = conflicts
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What to show after a change: the selected row, the field, and a message."""
-
-    at: str
-    focus: str = ""
-    message: str = ""
-    # Of questions that read what was deleted or moved: (key, text).
-    readers: list[tuple[str, str]] = field(default_factory=list)
-    offers_undo: bool = False
-    # Forms of rules as they were filled in, and whether all of them are stored.
-    rules: dict[str, EditorRuleForm] = field(default_factory=dict)
-    has_unsaved_rule: bool = False
 
 
 def carry_out(survey: Survey, data: QueryDict, *, by: User) -> Outcome:
@@ -141,6 +141,8 @@ def carry_out(survey: Survey, data: QueryDict, *, by: User) -> Outcome:
             number = int(argument) if argument.isdecimal() else None
             change = undo(survey, by=by, token=token, number=number)
         outcome.message = UNDONE[verb](change is not None)
+        if change is not None:
+            outcome.at = row_after_undo(survey, change, outcome.at)
         return outcome
     act = ACTS.get(verb)
     if act is None:
@@ -205,7 +207,7 @@ def save_fields(survey: Survey, data: QueryDict, *, by: User) -> None:
         change_draft(survey, command, action="set", by=by, about=about)
     except FieldsChanged as changed:
         raise FieldsChanged(
-            [with_author(survey, conflict) for conflict in changed.conflicts]
+            [with_author(survey, row, by) for row in changed.conflicts]
         ) from None
 
 
@@ -231,6 +233,7 @@ def save_rules(survey: Survey, data: QueryDict, outcome: Outcome, *, by: User) -
         if key == outcome.at:
             outcome.rules[rule] = form
         outcome.has_unsaved_rule |= form.is_unfinished
+        outcome.rule_state = outcome.rule_state or form.state
         if not form.is_complete or form.expression == form.seen:
             continue
         expression, seen = form.expression, form.seen
@@ -251,7 +254,7 @@ def save_rules(survey: Survey, data: QueryDict, outcome: Outcome, *, by: User) -
             change_draft(survey, command, action="set_rule", by=by, about={"key": key})
         except FieldsChanged as changed:
             raise FieldsChanged(
-                [with_author(survey, conflict) for conflict in changed.conflicts]
+                [with_author(survey, row, by) for row in changed.conflicts]
             ) from None
 
 
@@ -265,7 +268,7 @@ def name_after_text(book: DraftBook, address: Address) -> None:
         rename_from_text(book, address.key, fields.read(address))
 
 
-def with_author(survey: Survey, conflict: Conflict) -> Conflict:
+def with_author(survey: Survey, conflict: Conflict, reader: User) -> Conflict:
     """Find who changed a field last. 1 statement."""
     address = Address.parse(conflict.address)
     changes = DraftChange.objects.filter(survey=survey).select_related("by")
@@ -275,9 +278,8 @@ def with_author(survey: Survey, conflict: Conflict) -> Conflict:
                 operation.get("key") == address.key or address.sheet == "settings"
             ):
                 name = str(change.by) if change.by else ""
-                return Conflict(
-                    conflict.address, conflict.theirs, conflict.mine, name, change.at
-                )
+                is_own = change.by_id == reader.pk
+                return replace(conflict, by=name, at=change.at, is_own=is_own)
     return conflict
 
 
@@ -287,64 +289,30 @@ Act = Callable[[DraftBook, str, QueryDict, Outcome], None]
 
 
 def _add(book: DraftBook, kind: str, data: QueryDict, outcome: Outcome) -> None:
-    after = data.get("after") or outcome.at or _last(book)
+    after = data.get("after") or outcome.at
+    # What is selected may be deleted meanwhile.
+    if after not in {row.key for row in book.sheet("survey").rows}:
+        after = last_row(book)
+    empty = "" if kind in ("page", EMPTY_KIND) else untouched_question(book, after)
+    after = empty or after
     if kind == "page":
         question = add_page(book, after=after)
         # The title of the page is written first.
         outcome.at = groups_around(book.sheet("survey"), question)[-1].key
     elif kind == "grid":
-        inner = add_grid(book, after=_place_for(book, after))
+        inner = add_grid(book, after=place_for(book, after))
         outcome.at = groups_around(book.sheet("survey"), inner)[-1].key
     else:
         if kind not in KINDS:
             raise CommandRefused(_("Choose a type from the list."))
         text = "text" if kind == LONG_TEXT else kind
-        outcome.at = add_question(book, after=_place_for(book, after), kind=text)
+        outcome.at = add_question(book, after=place_for(book, after), kind=text)
         if kind == LONG_TEXT:
             row = book.sheet("survey").row(outcome.at)
             write_kind(book, row, LONG_TEXT)
+    if empty:
+        book.delete(book.sheet("survey"), [empty])
     outcome.focus = "label"
-
-
-def _last(book: DraftBook) -> str:
-    """Return the last row that is in no group; "" for an empty survey."""
-    sheet = book.sheet("survey")
-    place, last = 0, ""
-    while place < len(sheet.rows):
-        last = sheet.rows[place].key
-        place = span_of(sheet, last).end + 1
-    return last
-
-
-def _place_for(book: DraftBook, after: str) -> str:
-    """Return the row below which a question is added.
-
-    In a page that is selected, the last one; of a grid, the end of the grid.
-    """
-    sheet = book.sheet("survey")
-    if not after:
-        return ""
-    row = sheet.row(after)
-    grid = _grid_around(sheet, after)
-    if grid or moves.is_grid(sheet, row):
-        return sheet.rows[span_of(sheet, grid or after).end].key
-    if kind_of(sheet, row) == "begin":
-        last = moves.last_inside(sheet, after)
-        if last != after and kind_of(sheet, sheet.row(last)) == "begin":
-            is_grid = moves.is_grid(sheet, sheet.row(last))
-            return (
-                sheet.rows[span_of(sheet, last).end].key
-                if is_grid
-                else _place_for(book, last)
-            )
-        return last
-    return after
-
-
-def _grid_around(sheet: Sheet, key: str) -> str:
-    """Return the grid that a statement is in; "" for other rows."""
-    around = groups_around(sheet, key)
-    return next((group.key for group in around if moves.is_grid(sheet, group)), "")
 
 
 def _delete(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> None:
@@ -364,7 +332,8 @@ def _delete(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> Non
         len(questions),
     ) % {"count": len(questions)}
     outcome.offers_undo = True
-    outcome.readers = _readers(book, readers)
+    outcome.readers = readers_of(book, readers)
+    outcome.readers_reason = _("These questions read it in their rules or texts:")
 
 
 def _neighbour(book: DraftBook, key: str) -> str:
@@ -378,21 +347,6 @@ def _neighbour(book: DraftBook, key: str) -> str:
     return ""
 
 
-def _readers(book: DraftBook, names: list[str]) -> list[tuple[str, str]]:
-    sheet = book.sheet("survey")
-    fields = Fields(book)
-    code = fields.languages[0].code
-    by_name = {sheet.value(row, "name"): row for row in sheet.rows}
-    return [
-        (
-            by_name[name].key,
-            fields.read(Address("survey", by_name[name].key, "label", code)) or name,
-        )
-        for name in names
-        if name in by_name
-    ]
-
-
 def _duplicate(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> None:
     outcome.at = duplicate_rows(book, key)
     outcome.message = _("Copied.")
@@ -400,9 +354,9 @@ def _duplicate(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> 
 
 def _step(move: Callable[[DraftBook, str], bool], at_end: Callable[[], str]) -> Act:
     def act(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> None:
+        before = group_of(book, key)
         if move(book, key):
-            outcome.message = _("Moved.")
-            _warn_of_order(book, key, outcome)
+            say_moved(book, key, before, outcome)
         else:
             outcome.message = at_end()
 
@@ -412,22 +366,9 @@ def _step(move: Callable[[DraftBook, str], bool], at_end: Callable[[], str]) -> 
 def _place(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> None:
     after = data.get("after", "")
     into = after.startswith("into:")
+    before = group_of(book, key)
     moves.place_below(book, key, after.removeprefix("into:"), into=into)
-    outcome.message = _("Moved.")
-    _warn_of_order(book, key, outcome)
-
-
-def _warn_of_order(book: DraftBook, key: str, outcome: Outcome) -> None:
-    """Name the questions that read what was moved, and now come before it."""
-    sheet = book.sheet("survey")
-    span = span_of(sheet, key)
-    keys = keys_of(sheet, span)
-    names = {sheet.value(sheet.row(row), "name") for row in keys} - {""}
-    if not names:
-        return
-    places = {row.key: place for place, row in enumerate(sheet.rows)}
-    readers = _readers(book, dependents_of(book, names))
-    outcome.readers = [row for row in readers if places[row[0]] < span.start]
+    say_moved(book, key, before, outcome)
 
 
 def _wrap(book: DraftBook, keys: str, data: QueryDict, outcome: Outcome) -> None:
@@ -538,7 +479,7 @@ def _shown_languages(book: DraftBook, data: QueryDict) -> list[Language]:
 def _own_options(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> None:
     """Give a question, or all rows of a grid, a list of their own."""
     sheet = book.sheet("survey")
-    key = _grid_around(sheet, key) or key
+    key = grid_around(sheet, key) or key
     if kind_of(sheet, sheet.row(key)) != "begin":
         copy_option_set(book, key)
     else:
@@ -556,7 +497,7 @@ def _use_options(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -
     option_set = data.get("list", "")
     if not options_of(book, option_set):
         raise CommandRefused(_("Choose a list of options."))
-    key = _grid_around(sheet, key) or key
+    key = grid_around(sheet, key) or key
     keys = [key]
     if kind_of(sheet, sheet.row(key)) == "begin":
         keys = keys_of(sheet, span_of(sheet, key))[1:-1]
@@ -637,7 +578,7 @@ def _language(book: DraftBook, token: str, data: QueryDict, outcome: Outcome) ->
 
 
 def _bank_insert(book: DraftBook, how: str, data: QueryDict, outcome: Outcome) -> None:
-    after = _place_for(book, data.get("after") or outcome.at or _last(book))
+    after = place_for(book, data.get("after") or outcome.at or last_row(book))
     outcome.at, outcome.message = bank.insert_from_bank(
         book, data.getlist("question"), after=after, is_locked=how == "locked"
     )

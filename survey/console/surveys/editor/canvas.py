@@ -27,7 +27,7 @@ class Canvas:
 
     @cached_property
     def html(self) -> str:
-        definition = self.outline.reading.definition
+        definition = self.outline.reading.drawn_definition
         if definition is None or self.page is None:
             return ""
         if self.page.number > len(definition["pages"]):
@@ -48,7 +48,7 @@ class Canvas:
 
     @cached_property
     def direction(self) -> str:
-        definition = self.outline.reading.definition
+        definition = self.outline.reading.drawn_definition
         for language in definition["languages"] if definition else ():
             if language["code"] == self.language:
                 return language["direction"]
@@ -56,7 +56,7 @@ class Canvas:
 
     def marks(self) -> dict[str, object]:
         """Return the key and the badges of each part of the page, by its HTML id."""
-        definition = self.outline.reading.definition
+        definition = self.outline.reading.drawn_definition
         if definition is None or self.page is None:
             return {"items": {}, "blocks": {}, "page": ""}
         numbers = {

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from survey.console.surveys.contents import KIND_WORDS
-from survey.instrument.definitions.schema import ANSWERABLE, Texts
+from survey.instrument.definitions.expressions import references
+from survey.instrument.definitions.piping import PIPE
+from survey.instrument.definitions.schema import ANSWERABLE, RULES, Texts
 from survey.instrument.drafts.commands import is_page, kind_of
 from survey.instrument.drafts.reading import DraftReading
-from survey.instrument.xlsform.draft import BlockDraft, PageDraft
+from survey.instrument.xlsform.draft import BlockDraft, ItemDraft, PageDraft
 from survey.instrument.xlsform.problems import Problem
 from survey.instrument.xlsform.types import parse_type
 
@@ -34,6 +37,10 @@ class Entry:
     problems: list[Problem] = field(default_factory=list)
     # A text that nobody has written yet is not wrong, but missing.
     is_unfinished: bool = False
+    # The grid or heading that it is in.
+    group: str = ""
+    # Its rule or text reads the answer to a question that comes later.
+    reads_later: bool = False
 
     @property
     def kind_words(self) -> str:
@@ -49,6 +56,9 @@ class PageEntry:
     key: str = ""
     title: str = ""
     section: str = ""
+    # Of the section, for its first page.
+    section_title: str = ""
+    begins_section: bool = False
     entries: list[Entry] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
@@ -64,7 +74,9 @@ class Outline:
         self.reading = reading
         self.language = language
         self.sheet = reading.book.sheet("survey")
-        self.outermost = self._outermost_groups()
+        self.around = self._groups_around()
+        # Groups that are entries themselves.
+        self.listed: set[str] = set()
         self.problems = dict(reading.problems_by_key)
         self._add_problems_of_options()
         self.pages = self._pages()
@@ -127,6 +139,7 @@ class Outline:
                     number += 1
                     entry.number = number
             seen.add(shown.key)
+            self._begin_section(shown, pages[-1].section if pages else "")
             pages.append(shown)
         self._add_rest(pages, seen)
         return pages
@@ -137,29 +150,42 @@ class Outline:
         if page.row is None:
             return "", title, ""
         row = self.reading.rows[page.row.number]
-        return row.key, title, self.outermost.get(row.key, "")
+        return row.key, title, next(iter(self.around[row.key]), "")
 
-    def _outermost_groups(self) -> dict[str, str]:
-        """Return the group around each row that is in one, as sections are."""
-        outermost: dict[str, str] = {}
-        depth, group = 0, ""
+    def _begin_section(self, page: PageEntry, before: str) -> None:
+        """Give a page the title of its section, if it is the first one in it."""
+        if not page.section or page.section == before:
+            return
+        page.begins_section = True
+        row = self.sheet.row(page.section)
+        titles = {
+            column.language.code if column.language else "": row.cells[number]
+            for number, column in self.sheet.known.known.items()
+            if column.key == "label" and number in row.cells
+        }
+        page.section_title = titles.get(self.language) or next(
+            iter(titles.values()), ""
+        )
+
+    def _groups_around(self) -> dict[str, tuple[str, ...]]:
+        """Return the groups that each row is in, the outermost one first."""
+        around: dict[str, tuple[str, ...]] = {}
+        groups: tuple[str, ...] = ()
         for row in self.sheet.rows:
             kind = kind_of(self.sheet, row)
-            depth -= kind == "end"
-            if depth:
-                outermost[row.key] = group
-            elif kind == "begin":
-                group = row.key
-            depth += kind == "begin"
-        return outermost
+            if kind == "end":
+                groups = groups[:-1]
+            around[row.key] = groups
+            if kind == "begin":
+                groups = (*groups, row.key)
+        return around
 
     def _entries_of(self, block: BlockDraft, seen: set[str]) -> Iterator[Entry]:
-        depth = 0
         if block.row is not None:
             row = self.reading.rows[block.row.number]
             if row.key not in seen and not is_page(self.sheet, row):
                 seen.add(row.key)
-                depth = 1
+                self.listed.add(row.key)
                 sort = GRID if block.is_grid else HEADING
                 yield self._entry(row.key, sort, block.row.number, sort, block.label)
         for item in block.items:
@@ -168,10 +194,12 @@ class Outline:
             if key in seen:
                 continue
             seen.add(key)
-            entry = self._entry(
-                key, QUESTION, item.row.number, item.kind, item.label, depth
-            )
+            entry = self._entry(key, QUESTION, item.row.number, item.kind, item.label)
             entry.name = item.name
+            around = reversed(self.around[key])
+            entry.group = next((group for group in around if group in self.listed), "")
+            entry.depth = int(bool(entry.group))
+            entry.reads_later = self.reads_later(item)
             yield entry
 
     def _entry(
@@ -181,15 +209,32 @@ class Outline:
         place: int,
         kind: str,
         label: Texts,
-        depth: int = 0,
     ) -> Entry:
         problems = self.problems.get(key, [])
-        entry = Entry(key, sort, place, kind, self.label(label), depth=depth)
+        entry = Entry(key, sort, place, kind, self.label(label))
         entry.is_unfinished = not entry.text and sort == QUESTION
         if entry.is_unfinished:
             problems = [row for row in problems if not self.is_about_label(row)]
         entry.problems = problems
         return entry
+
+    def reads_later(self, item: ItemDraft) -> bool:
+        """Return whether an item waits for an answer that comes after it."""
+        if not item.is_shown:
+            return False
+        read = {name for text in item.label.values() for name in PIPE.findall(text)}
+        for rule in RULES:
+            if rule in item.rules:
+                read |= references(item.rules[rule])
+        place = item.row.number
+        return any(self.answered.get(name, 0) > place for name in read)
+
+    @cached_property
+    def answered(self) -> dict[str, int]:
+        """Return the rows of the items that somebody answers, by their names."""
+        draft = self.reading.draft
+        items = draft.items() if draft else ()
+        return {item.name: item.row.number for item in items if item.is_answerable}
 
     def is_about_label(self, problem: Problem) -> bool:
         return any(

@@ -31,7 +31,7 @@ from survey.instrument.drafts.groups import (
     can_have_heading,
 )
 from survey.instrument.drafts.limits import limits_of_row
-from survey.instrument.drafts.option_rows import options_of
+from survey.instrument.drafts.option_rows import first_labels, options_of
 from survey.instrument.drafts.reading import DraftReading
 from survey.instrument.drafts.ready_options import ready_lists
 from survey.instrument.drafts.workbook import Row
@@ -79,6 +79,8 @@ class OptionView:
     number: int
     labels: list[FieldView]
     value: FieldView
+    # The text that a new option begins with, if nobody has written over it.
+    placeholder: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +248,7 @@ class PanelBuilder:
             self.reading, key, rule, code.value, language=self.view.language
         )
         filled = self.filled.get(rule)
-        if form is not None and filled is not None and filled.is_unfinished:
+        if form and filled and (filled.is_unfinished or filled.is_loose(form)):
             # The next change is compared with what is stored now.
             filled.take_over(form)
             form = filled
@@ -469,7 +471,9 @@ class PanelBuilder:
                 is_bare=True,
                 is_locked=is_locked,
             )
-            views.append(OptionView(option.key, number, labels, value))
+            text = labels[0].value
+            placeholder = text if text in first_labels(value.value) else ""
+            views.append(OptionView(option.key, number, labels, value, placeholder))
         lists = [] if row.key in self.locked else self.lists(type_)
         ready = [] if is_locked else ready_lists(self.book, type_.option_set)
         return OptionsView(
@@ -489,15 +493,9 @@ class PanelBuilder:
     @cached_property
     def grids(self) -> dict[str, str]:
         """Return the grid around each question that is in one, by their keys."""
-        grids = {}
-        for page in self.outline.pages:
-            grid = ""
-            for entry in page.entries:
-                if not entry.depth:
-                    grid = entry.key if entry.sort == GRID else ""
-                elif grid:
-                    grids[entry.key] = grid
-        return grids
+        entries = [entry for page in self.outline.pages for entry in page.entries]
+        grids = {entry.key for entry in entries if entry.sort == GRID}
+        return {entry.key: entry.group for entry in entries if entry.group in grids}
 
     def lists(self, type_: object) -> Choices:
         choices = self.book.sheet("choices")
@@ -587,14 +585,10 @@ class PanelBuilder:
 
     def rows_of(self, key: str) -> list[Row]:
         """Return the questions of a grid or heading, in order."""
-        page, entry = self.outline.by_key[key]
-        rows: list[Row] = []
-        place = next(n for n, shown in enumerate(page.entries) if shown is entry)
-        for shown in page.entries[place + 1 :]:
-            if not shown.depth:
-                break
-            rows.append(self.sheet.row(shown.key))
-        return rows
+        page, _entry = self.outline.by_key[key]
+        return [
+            self.sheet.row(shown.key) for shown in page.entries if shown.group == key
+        ]
 
     def page(self, page: PageEntry) -> Panel:
         key = page.key

@@ -85,6 +85,11 @@ class RuleRow:
         return f"{self.form.prefix}-{self.number}"
 
     @property
+    def place(self) -> int:
+        """Count the conditions of all groups, for their names."""
+        return self.form.rows.index(self) + 1
+
+    @property
     def is_blank(self) -> bool:
         # A new condition about the answer itself has its subject from the beginning.
         is_untouched = not self.item or (self.item == THIS and self.has_value)
@@ -172,6 +177,18 @@ class RuleRow:
             return None
         return Condition(self.item, operator, self.value)
 
+    @property
+    def missing(self) -> set[str]:
+        """Return the fields with an error because nothing is chosen there yet."""
+        return {name for name in self.errors if not getattr(self, name)}
+
+    def drop_unknown_option(self) -> None:
+        """Forget the answer to a question that was chosen before this one."""
+        is_listed = self.subject is not None and bool(self.subject.options)
+        is_listed = is_listed and not self.is_typed and self.operator not in COUNTS
+        if is_listed and self.value not in dict(self.values):
+            self.value = ""
+
     def clean_value(self, subject: Subject, operator: Operator) -> str:
         """Return the value as conditions have it. Raises ValueRefused."""
         value = self.value
@@ -193,8 +210,12 @@ class RuleRow:
             if known is None or reference[1] in (self.item, THIS):
                 raise ValueRefused(_("Choose another question to compare with."))
             return value
-        if "${" in value or operator in AMONG:
+        if operator in AMONG or (subject.options and "${" in value):
             raise ValueRefused(_("Choose an answer from the list."))
+        if "${" in value:
+            raise ValueRefused(
+                _("Remove “${”: a rule takes it for the answer to another question.")
+            )
         if subject.kind in MOMENTS:
             return clean_moment(subject, value)
         if subject.kind in NUMBERS or operator in ORDERS:
@@ -413,6 +434,8 @@ class RuleForm:
             if is_redrawn and subject and row.operator not in subject.operators:
                 # Another question was chosen: its answers are compared differently.
                 row.operator = str((*subject.operators, "")[0])
+            if is_redrawn:
+                row.drop_unknown_option()
             posted_group = self.posted(f"{number}-group", "0")
             in_group = int(posted_group) if COUNT.fullmatch(posted_group) else 0
             if in_group not in groups:
@@ -454,9 +477,13 @@ class RuleForm:
         if self.data is None or self.posted("do", ""):
             return False
         group = self.cleaned_group
+        is_code_changed = self.code.strip() != self.seen.strip()
+        if is_code_changed:
+            # Conditions that are not complete give way to code that is.
+            for row in self.rows:
+                row.errors.clear()
         if self.errors:
             return False
-        is_code_changed = self.code.strip() != self.seen.strip()
         is_changed = group is not None and group != self.initial
         if is_code_changed and is_changed:
             self.error = _(
@@ -496,6 +523,10 @@ class RuleForm:
             return None
         group = Group(self.outer.join, tuple(parts))
         return simplified(group) if parts else Group("all", ())
+
+    @property
+    def groups(self) -> int:
+        return sum(isinstance(part, RuleGroup) for part in self.outer.parts)
 
     @property
     def sentence(self) -> str:

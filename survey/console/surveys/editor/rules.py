@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 
 from survey.console.surveys.editor.fields import Address
 from survey.console.surveys.editor.rule_form import RuleForm
+from survey.instrument.drafts.conditions import words_of
 from survey.instrument.drafts.reading import DraftReading
 from survey.instrument.drafts.rule_hints import rule_problems
 from survey.instrument.drafts.rule_sentences import sentence_of
@@ -31,6 +32,8 @@ class EditorRuleForm(RuleForm):
     """
 
     is_page = False
+    # Why it cannot be stored: "unfinished" or "refused".
+    state = ""
 
     @property
     def legend(self) -> str:
@@ -42,7 +45,8 @@ class EditorRuleForm(RuleForm):
     def summary(self) -> str:
         """Say the rule in a line, also if there is none or if it is code."""
         if self.is_code:
-            return self.seen
+            group = words_of(self.seen, self.subjects, depth=None)
+            return capfirst(sentence_of(group, self.subjects)) if group else self.seen
         if self.initial and self.initial.parts:
             return capfirst(sentence_of(self.initial, self.subjects))
         return {
@@ -62,6 +66,16 @@ class EditorRuleForm(RuleForm):
         has_blank = len(self.rows) > 1 and any(row.is_blank for row in self.rows)
         return not self.is_complete or has_blank
 
+    def is_loose(self, stored: EditorRuleForm) -> bool:
+        """Return whether it has a group that the stored rule does not need.
+
+        It stays while its conditions are chosen: a group of one condition gets more.
+        """
+        is_same = (
+            self.cleaned_group is not None and self.cleaned_group == stored.initial
+        )
+        return is_same and self.groups != stored.groups
+
     def take_over(self, stored: EditorRuleForm) -> None:
         """Compare what is posted next with the rule that is stored now."""
         self.hints = stored.hints
@@ -75,9 +89,12 @@ class EditorRuleForm(RuleForm):
         is_choosing = bool(self.posted("do", ""))
         self.data = {**(self.data or {}), f"{self.prefix}-do": ""}
         is_valid = self.is_valid()
-        if is_choosing:
-            for row in self.rows:
-                row.errors.clear()
+        if not is_valid:
+            missing = all(row.missing == row.errors.keys() for row in self.rows)
+            self.state = "unfinished" if missing and not self.error else "refused"
+        for row in self.rows if is_choosing else ():
+            for name in row.missing:
+                del row.errors[name]
         return is_valid
 
 

@@ -33,10 +33,10 @@ from accounts.templatetags.console import icon
 from survey.console.surveys.editor.acts import (
     Conflict,
     FieldsChanged,
-    Outcome,
     carry_out,
 )
 from survey.console.surveys.editor.canvas import Canvas
+from survey.console.surveys.editor.outcome import Outcome
 from survey.console.surveys.editor.outline import GRID, Entry, Outline, PageEntry
 from survey.console.surveys.editor.panels import KIND_NAMES, Panel, PanelBuilder, View
 from survey.console.surveys.editor.presence import presence_address
@@ -191,8 +191,11 @@ class Editor:
 
     def _page_html(self, page: PageEntry) -> str:
         current = " ed-current" if page is self.page else ""
+        if page.section:
+            current += " ed-sectioned"
         key = f' data-key="{escape(page.key)}"' if page.key else ""
         number = f'<span class="ed-number">{page.number}</span>'
+        section = self._section_html(page)
         title = page.title or _("Page %(number)s") % {"number": page.number}
         link = self._link(
             page.key or (page.entries[0].key if page.entries else ""),
@@ -203,13 +206,20 @@ class Editor:
         entries = "".join(map(self._entry_html, page.entries))
         content = (
             f' class="ed-page{current}" data-page="{page.number}"{key}>'
-            f'<div class="ed-line ed-head"{key}>{link}</div>'
+            f'{section}<div class="ed-line ed-head"{key}>{link}</div>'
             f'<ol class="ed-entries">{entries}</ol></li>'
         )
         digest = digest_of(content)
         if page.key and digest in self.known_pages:
             return f"<li{key} data-same></li>"
         return f'<li data-digest="{digest}"{content}'
+
+    def _section_html(self, page: PageEntry) -> str:
+        """Render the title of the section that begins with a page."""
+        if not page.begins_section:
+            return ""
+        title = escape(page.section_title) or _("Section without a title")
+        return f'<p class="ed-section" dir="auto">{title}</p>'
 
     @cached_property
     def known_pages(self) -> set[str]:
@@ -231,6 +241,7 @@ class Editor:
             f'<span class="ed-name">{escape(entry.name)}</span>',
             is_current=entry.key == self.at,
             problems=len(entry.problems),
+            reads_later=entry.reads_later,
         )
         inner = " ed-inner" if entry.depth else ""
         return (
@@ -238,9 +249,17 @@ class Editor:
             f' data-depth="{entry.depth}">{link}</li>'
         )
 
-    def _link(self, key: str, content: str, *, is_current: bool, problems: int) -> str:
+    def _link(
+        self,
+        key: str,
+        content: str,
+        *,
+        is_current: bool,
+        problems: int,
+        reads_later: bool = False,
+    ) -> str:
         current = ' aria-current="true"' if is_current else ""
-        mark = self.mark if problems else ""
+        mark = self.mark if problems else self.later_mark if reads_later else ""
         return (
             f'<a href="{self.base}{quote(key)}" data-at="{escape(key)}"{current}>'
             f"{content}{mark}</a>"
@@ -259,11 +278,20 @@ class Editor:
 
     @cached_property
     def mark(self) -> str:
-        words = escape(_("There is a problem here"))
-        return (
-            f'<span class="ed-mark" title="{words}">'
-            f'<span class="visually-hidden">{words}</span></span>'
-        )
+        return mark_of("ed-mark", _("There is a problem here"))
+
+    @cached_property
+    def later_mark(self) -> str:
+        words = _("It reads the answer to a question that comes later")
+        return mark_of("ed-mark ed-later", words)
+
+
+def mark_of(names: str, words: str) -> str:
+    words = escape(words)
+    return (
+        f'<span class="{names}" title="{words}">'
+        f'<span class="visually-hidden">{words}</span></span>'
+    )
 
 
 def digest_of(html: str) -> str:
@@ -388,13 +416,13 @@ class Refusal:
     """Why a change was not stored."""
 
     error: str = ""
-    conflicts: list[dict[str, str]] = field(default_factory=list)
+    conflicts: list[dict[str, object]] = field(default_factory=list)
     is_published: bool = False
 
     def sentences(self) -> list[str]:
         return [
             *filter(None, [self.error]),
-            *(row["sentence"] for row in self.conflicts),
+            *(str(row["sentence"]) for row in self.conflicts),
         ]
 
 
@@ -432,6 +460,8 @@ def _parts(editor: Editor, outcome: Outcome | None = None) -> dict[str, object]:
             "message": outcome.message,
             "offersUndo": outcome.offers_undo,
             "hasUnsavedRule": outcome.has_unsaved_rule,
+            "ruleState": outcome.rule_state,
+            "readersReason": outcome.readers_reason,
             "readers": [
                 {"key": key, "text": text, "href": editor.address(at=key)}
                 for key, text in outcome.readers
@@ -440,17 +470,20 @@ def _parts(editor: Editor, outcome: Outcome | None = None) -> dict[str, object]:
     return body
 
 
-def _in_words(conflict: Conflict) -> dict[str, str]:
+def _in_words(conflict: Conflict) -> dict[str, object]:
     by = conflict.by or _("Somebody")
     at = conflict.at
+    time = date_format(localtime(at), "TIME_FORMAT") if at else ""
     if at is None:
         sentence = _("%(name)s changed this meanwhile.") % {"name": by}
+    elif conflict.is_own:
+        sentence = _("You changed this in another window at %(time)s.") % {"time": time}
     else:
-        time = date_format(localtime(at), "TIME_FORMAT")
         sentence = _("%(name)s changed this at %(time)s.") % {"name": by, "time": time}
     return {
         "address": conflict.address,
         "theirs": conflict.theirs,
         "mine": conflict.mine,
+        "isOwn": conflict.is_own,
         "sentence": sentence,
     }

@@ -1,0 +1,75 @@
+"""Find out where a new question goes."""
+
+from __future__ import annotations
+
+from survey.instrument.drafts import moves
+from survey.instrument.drafts.commands import (
+    dependents_of,
+    groups_around,
+    kind_of,
+    span_of,
+)
+from survey.instrument.drafts.workbook import DraftBook, Sheet
+
+# Of the question that a new page begins with.
+EMPTY_KIND = "text"
+
+
+def untouched_question(book: DraftBook, key: str) -> str:
+    """Return the question that a new page began with, if nobody has written it."""
+    sheet = book.sheet("survey")
+    if not key:
+        return ""
+    if kind_of(sheet, sheet.row(key)) == "begin":
+        span = span_of(sheet, key)
+        if span.end - span.start != 2:
+            return ""
+        key = sheet.rows[span.start + 1].key
+    siblings, parent = moves.siblings_of(sheet, key)
+    if parent is None or len(siblings) > 1 or moves.is_grid(sheet, parent):
+        return ""
+    row = sheet.row(key)
+    name = sheet.value(row, "name")
+    written = {sheet.column("type"): EMPTY_KIND, sheet.column("name"): name}
+    return key if row.cells == written and not dependents_of(book, {name}) else ""
+
+
+def last_row(book: DraftBook) -> str:
+    """Return the last row that is in no group; "" for an empty survey."""
+    sheet = book.sheet("survey")
+    place, last = 0, ""
+    while place < len(sheet.rows):
+        last = sheet.rows[place].key
+        place = span_of(sheet, last).end + 1
+    return last
+
+
+def place_for(book: DraftBook, after: str) -> str:
+    """Return the row below which a question is added.
+
+    In a page that is selected, the last one; of a grid, the end of the grid.
+    """
+    sheet = book.sheet("survey")
+    if not after:
+        return ""
+    row = sheet.row(after)
+    grid = grid_around(sheet, after)
+    if grid or moves.is_grid(sheet, row):
+        return sheet.rows[span_of(sheet, grid or after).end].key
+    if kind_of(sheet, row) == "begin":
+        last = moves.last_inside(sheet, after)
+        if last != after and kind_of(sheet, sheet.row(last)) == "begin":
+            is_grid = moves.is_grid(sheet, sheet.row(last))
+            return (
+                sheet.rows[span_of(sheet, last).end].key
+                if is_grid
+                else place_for(book, last)
+            )
+        return last
+    return after
+
+
+def grid_around(sheet: Sheet, key: str) -> str:
+    """Return the grid that a statement is in; "" for other rows."""
+    around = groups_around(sheet, key)
+    return next((group.key for group in around if moves.is_grid(sheet, group)), "")
