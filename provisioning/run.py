@@ -82,13 +82,13 @@ COMMANDS = {
         "measure.benchmarks.rosters",
         "Times a roster of a whole state, and the one a year after it",
     ),
-    "upgrade_data_folder": (
-        "installation.upgrades.host",
-        "Upgrades the data folder of a fleet's database host to another PostgreSQL",
-    ),
     "test_in_root": (
         "installation.debian_roots",
         "Runs the tests in a root folder with another release of Debian",
+    ),
+    "upgrade_data_folder": (
+        "installation.upgrades.host",
+        "Upgrades the data folder of a fleet's database host to another PostgreSQL",
     ),
 }
 
