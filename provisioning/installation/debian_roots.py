@@ -176,10 +176,10 @@ def apt_settings() -> list[str]:
 
 def proxies() -> dict[str, str]:
     """Return apt's proxies as variables, which debootstrap reads instead."""
-    found = re.findall(
+    addresses = re.findall(
         r'^Acquire::(https?)::Proxy "(.+)";$', "\n".join(apt_settings()), re.MULTILINE
     )
-    return {f"{scheme}_proxy": address for scheme, address in found}
+    return {f"{scheme}_proxy": address for scheme, address in addresses}
 
 
 def copy_settings(root: Path) -> None:
