@@ -39,20 +39,24 @@ CERTIFICATE_VARIABLES = (
 )
 APT_SETTINGS = re.compile(r"Acquire::(https?|Check-|Retries|AllowInsecure)")
 # The first process reaps what killed programs leave, so it is a shell that stays.
+# Inside of chroot, nobody might make a namespace of users.
 ENTER = """\
 set -eu
 root=$1
 shift
-# So that the root is a mount point for what looks there for room.
 mount --bind "$root" "$root"
 mount -t proc proc "$root/proc"
 mount --rbind /sys "$root/sys"
 mount --rbind /dev "$root/dev"
 mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
 mount -t tmpfs -o mode=1777 tmpfs "$root/run"
-[ -z "$ALONE" ] || chroot "$root" ip link set lo up
+cd "$root"
+pivot_root . mnt
+cd /
+umount --lazy /mnt
+[ -z "$ALONE" ] || ip link set lo up
 set +e
-chroot "$root" "$@"
+"$@"
 exit $?
 """
 
@@ -172,10 +176,10 @@ def apt_settings() -> list[str]:
 
 def proxies() -> dict[str, str]:
     """Return apt's proxies as variables, which debootstrap reads instead."""
-    found = re.findall(
+    addresses = re.findall(
         r'^Acquire::(https?)::Proxy "(.+)";$', "\n".join(apt_settings()), re.MULTILINE
     )
-    return {f"{scheme}_proxy": address for scheme, address in found}
+    return {f"{scheme}_proxy": address for scheme, address in addresses}
 
 
 def copy_settings(root: Path) -> None:

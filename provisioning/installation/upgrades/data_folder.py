@@ -113,9 +113,11 @@ def control_of(upgrade: DataUpgrade, data: Path) -> dict[str, str]:
 
 
 def upgrade_folder(
-    upgrade: DataUpgrade, *, compares: bool
+    upgrade: DataUpgrade, *, compares: bool, is_copy: bool = False
 ) -> tuple[dict[str, Any], Record, Record]:
     """Upgrade, and return figures and what both held; `compares` reads every row.
+
+    Of a copy, which is deleted afterwards, amcheck reads all tables and indexes.
 
     The old folder stays as it is, unless it is linked: then it must not start again
     once the new one has.
@@ -140,7 +142,7 @@ def upgrade_folder(
         seconds["finish"] = time.monotonic() - began
         with step("Looking at what is there now"):
             after = record_database(upgrade.work, with_rows=compares)
-        if compares:
+        if is_copy:
             check_indexes(upgrade)
     rounded = {name: round(each, 1) for name, each in seconds.items()}
     return {"reindexed": rebuilt, "seconds": rounded}, before, after

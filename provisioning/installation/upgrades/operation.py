@@ -132,7 +132,7 @@ def rehearse_upgrade(folder: Path, upgrade: DataUpgrade) -> dict[str, Any]:
     with copied_data(folder, upgrade):
         with step("Letting the copy recover"), upgrade.server(upgrade.old):
             pass
-        figures, before, after = upgrade_folder(upgrade, compares=True)
+        figures, before, after = upgrade_folder(upgrade, compares=True, is_copy=True)
     return described(figures, before, after)
 
 

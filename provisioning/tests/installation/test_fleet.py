@@ -548,10 +548,28 @@ def test_a_host_with_the_repository_is_called_and_admitted(tmp_path):
     assert f"ip saddr {{ {callers} }} tcp dport {{ 8432 }} accept" in rules
 
 
+@pytest.mark.parametrize(
+    ("version", "words"),
+    [
+        ("1.22.1", [" ssl http2 backlog=4096;", " ssl http2;"]),
+        (
+            "1.26.3",
+            [" ssl backlog=4096;\n        http2 on;", " ssl;\n        http2 on;"],
+        ),
+    ],
+)
+def test_http2_is_said_as_the_version_of_nginx_wants_it(tmp_path, version, words):
+    options = ("--limit=web1", "--tags=files", "--skip-tags=firewall")
+    render_fleet(tmp_path, *options, nginx_version=version)
+    nginx = (tmp_path / "web1/etc/nginx/nginx.conf").read_text()
+    listening = r"listen .+:(?:443|8443)( ssl[^;]*;(?:\s+http2 on;)?)"
+    assert re.findall(listening, nginx) == words
+
+
 def test_engineers_have_an_encrypted_listener_of_their_own(fleet):
     nginx = (fleet / "web1/etc/nginx/nginx.conf").read_text()
     public, engineers = (
-        nginx.partition(f"listen {address} ssl http2")[2].partition("\n    server {")[0]
+        nginx.partition(f"listen {address} ssl")[2].partition("\n    server {")[0]
         for address in ("0.0.0.0:443", "10.0.0.41:8443")
     )
     assert "location ^~ /engineers/ {\n            return 404;" in public

@@ -77,7 +77,7 @@ def place() -> Iterator[Path]:
 @pytest.mark.parametrize("link", [False, True])
 def test_the_new_folder_holds_all_that_the_old_one_did(place, link):
     upgrade = made_upgrade(place, link=link)
-    figures, before, after = upgrade_folder(upgrade, compares=True)
+    figures, before, after = upgrade_folder(upgrade, compares=True, is_copy=not link)
     assert differences(before, after) == []
     assert set(after["table"]) == {"answer", "name"}
     assert count_rows(after) == 200
@@ -85,6 +85,9 @@ def test_the_new_folder_holds_all_that_the_old_one_did(place, link):
     assert figures["reindexed"] == ["groundswell name_pkey"]
     assert control_of(upgrade, upgrade.new)["Data page checksum version"] == "1"
     with upgrade.server(upgrade.new):
+        # Only what is deleted gets another extension.
+        names = upgrade.sql("SELECT extname FROM pg_extension", "groundswell")
+        assert (["amcheck"] in names) == (not link)
         statistics = "SELECT count(*) > 0 FROM pg_stats WHERE tablename = 'answer'"
         assert upgrade.sql(statistics, "groundswell") == [["t"]]
         mismatch = (
