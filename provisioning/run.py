@@ -94,6 +94,10 @@ COMMANDS = {
         "measure.benchmarks.rosters",
         "Times a roster of a whole state, and the one a year after it",
     ),
+    "sbom": (
+        "release.bill_of_materials",
+        "Writes a software bill of materials of this version",
+    ),
     "test_in_root": (
         "installation.debian_roots",
         "Runs the tests in a root folder with another release of Debian",
