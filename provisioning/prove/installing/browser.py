@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from importlib import import_module
+from typing import Any
 from urllib.parse import urlsplit
 
 
@@ -18,8 +19,8 @@ def main(origin: str, code: str, key: str, pages: str) -> None:
 
     django.setup()
     # By name: the tests have no annotations to check.
-    chromium = import_module("survey.tests.chromium")
-    person_module = import_module("survey.tests.browser.person")
+    chromium: Any = import_module("survey.tests.chromium")
+    person_module: Any = import_module("survey.tests.browser.person")
 
     host = urlsplit(origin).hostname
     chromium.FLAGS += [
