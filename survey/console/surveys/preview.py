@@ -12,6 +12,7 @@ import time
 from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import cast
 
 from csp.constants import NONE, SELF
 from csp.decorators import csp_replace, csp_update
@@ -212,7 +213,8 @@ def shell_data(request: HttpRequest, preview: Preview) -> dict[str, object]:
     if preview.is_test:
         # Not among the words of a tab, which may change its language.
         words = messages.messages_in(preview.language)
-        data["messages"] = {**data["messages"], BANNER: words[BANNER]}
+        shown = cast(dict[str, str], data["messages"])
+        data["messages"] = {**shown, BANNER: words[BANNER]}
     return {
         **data,
         "seed": preview.seed,
