@@ -43,10 +43,10 @@ def surveys_titled(permissions: Permissions, survey: Survey) -> list[Survey]:
     """
     titles = {title.strip().casefold() for title in survey.title.values()} - {""}
     known = surveys_for(permissions).filter(retirement=None).select_related("district")
-    others = known.exclude(name=survey.name, district=survey.district_id)
+    known = known.exclude(name=survey.name, district=survey.district_id)
     return [
         row
-        for row in others.order_by("-pk")
+        for row in known.order_by("-pk")
         if titles & {title.strip().casefold() for title in row.title.values()}
     ]
 
