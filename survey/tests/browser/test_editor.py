@@ -287,6 +287,7 @@ def test_a_rule_that_cannot_be_stored_says_so(staff, console, draft):  # noqa: F
     choose(page, "Second?")
     expect(status).to_have_attribute("data-state", "refused")
     page.reload()
+    expect(status).to_have_attribute("data-state", "refused")
     choose(page, "First?")
     expect(rule.get_by_text("Remove “${”")).to_be_visible()
     rule.get_by_label("Answer", exact=True).fill("both")
