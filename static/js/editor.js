@@ -69,6 +69,7 @@ class Editor {
     this.afterShow();
     this.showMessages();
     this.restore();
+    if (this.queue.isIdle && this.rules.state) this.showState();
     this.outline.reveal();
     const first = this.settings.querySelector("textarea");
     const wanted = this.fieldOf(root.dataset.field);
@@ -353,10 +354,15 @@ class Editor {
 
   onIdle() {
     if (this.timers.size) return;
-    const state = this.typed.size > 0 ? "refused" : this.rules.state || "saved";
-    setStatus(state);
+    const state = this.showState();
     if (state === "saved" && this.wasSaving) announce(word("saved"));
     this.wasSaving = false;
+  }
+
+  showState() {
+    const state = this.typed.size > 0 ? "refused" : this.rules.state || "saved";
+    setStatus(state);
+    return state;
   }
 
   onTrouble(kind) {
@@ -584,7 +590,7 @@ class Editor {
       const field = this.fieldOf(address);
       if (field) field.value = theirs;
       field?.focus();
-      if (!this.typed.size) setStatus("saved");
+      if (!this.typed.size) this.showState();
     };
     const box = element(
       "div",
@@ -632,7 +638,7 @@ class Editor {
     const close = () => {
       this.forget(address);
       hideNotice();
-      if (!this.typed.size) setStatus("saved");
+      if (!this.typed.size) this.showState();
     };
     const label = element("label", {}, reason, area);
     showNotice(element("p", {}, error), label, button(word("close"), close));

@@ -23,7 +23,7 @@ export class Keys {
   }
 
   onKey(event) {
-    if (event.key === "Escape" && !event.defaultPrevented) this.onEscape(event.target);
+    if (event.key === "Escape" && !event.defaultPrevented && !event.isComposing) this.onEscape(event.target);
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
       event.preventDefault();
       const kind = document.querySelector("#ed-settings select[name$=':kind:']")?.value;

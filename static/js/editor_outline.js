@@ -145,8 +145,11 @@ export class Outline {
     if (!line) return;
     const list = this.list.getBoundingClientRect();
     const { top, bottom } = line.getBoundingClientRect();
+    // The end of the list may be below the window.
+    const isInWindow = list.top < window.innerHeight;
+    const end = isInWindow ? Math.min(list.bottom, window.innerHeight) : list.bottom;
     if (top < list.top) this.list.scrollTop -= list.top - top + 8;
-    else if (bottom > list.bottom) this.list.scrollTop += bottom - list.bottom + 8;
+    else if (bottom > end) this.list.scrollTop += bottom - end + 8;
   }
 
   onClick(event) {
