@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import gzip
 import http.client
+import re
 import statistics
 import time
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -37,6 +38,9 @@ MOST = {"open_ms": 1000, "edit_ms_p95": 100}
 EMPTY_PAGE = "/console/settings/calendar/"
 # Pages, questions and options: the usual draft, and the largest of a workbook.
 SIZES = {"usual": (60, 300, 20), "largest": (500, 1000, 9_900)}
+PAGE_OF_OUTLINE = re.compile(
+    r'<li data-digest="(\w+)" class="[^"]*" data-page="\d+" data-key="(\w+)"'
+)
 EDITS = ("text", "option", "move", "add", "rule")
 
 
@@ -47,10 +51,15 @@ class Reply(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Browser:
-    """Sends requests with the cookies of a state administrator."""
+    """Sends requests with the cookies of a state administrator.
+
+    As the editor does, it says which pages of the outline it shows already.
+    """
 
     target: Target
     cookies: Mapping[str, str]
+    # Digests of the outline's pages, by their keys.
+    shown: dict[str, str] = field(default_factory=dict)
 
     def get(self, path: str) -> Reply:
         return self._send("GET", path)
@@ -65,6 +74,7 @@ class Browser:
             headers["Accept"] = "application/json"
             token = (v for n, v in self.cookies.items() if n.endswith("csrftoken"))
             headers["X-CSRFToken"] = next(token)
+            headers["X-Outline"] = "".join(self.shown.values())
         began = time.perf_counter()
         with closing(http.client.HTTPConnection(self.target.host)) as connection:
             connection.request(method, path, body or None, headers)
@@ -72,7 +82,10 @@ class Browser:
             content = reply.read()
         if reply.status != 200:
             raise Refusal(f"{method} {path} was answered with {reply.status}")
-        return Reply((time.perf_counter() - began) * 1000, content)
+        took = (time.perf_counter() - began) * 1000
+        pages = PAGE_OF_OUTLINE.findall(content.decode().replace(r"\"", '"'))
+        self.shown.update((key, digest) for digest, key in pages)
+        return Reply(took, content)
 
 
 def main() -> int:
@@ -112,6 +125,7 @@ def _measure(
         draft = application.call(
             "measure.benchmarks.editor_drafts.create_draft", name=name, size=size
         )
+    browser.shown.clear()
     opened = [browser.get(draft["page"]) for _ in range(options.openings)]
     canvas = browser.get(draft["canvas"])
     edits = _send_edits(application, browser, draft, options.times)

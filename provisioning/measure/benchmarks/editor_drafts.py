@@ -22,6 +22,8 @@ LABELS = [f"label::{name} ({code})" for code, name in LANGUAGES.items()]
 STATE = "state@groundswell.example"
 STATEMENT = "Adults at this school listen to what I say, point {}."
 OPTION = "School number {}"
+# Rules are about these options of the long list, one after the other.
+FEWEST_OPTIONS = 20
 Row = Sequence[str | int]
 
 
@@ -103,7 +105,8 @@ Form = dict[str, str]
 def edits_of(draft: dict[str, Any], number: int) -> dict[str, Form]:
     """Return a request of each sort of edit, with what the `number`th one changes."""
     first, middle, option = draft["first"], draft["middle"], draft["option"]
-    rule = f"${{q1}} = '{number - 1}'" if number > 1 else ""
+    values = [str(each % FEWEST_OPTIONS + 1) for each in (number - 1, number)]
+    rule = f"${{q1}} = '{values[0]}'" if number > 1 else ""
     return {
         "text": {
             "at": middle,
@@ -124,7 +127,7 @@ def edits_of(draft: dict[str, Any], number: int) -> dict[str, Form]:
             "rule-relevant-1-group": "0",
             "rule-relevant-1-item": "q1",
             "rule-relevant-1-operator": "is",
-            "rule-relevant-1-value": str(number),
+            "rule-relevant-1-value": values[1],
         },
     }
 
