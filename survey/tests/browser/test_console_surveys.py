@@ -128,8 +128,12 @@ def test_survey_is_uploaded_fixed_previewed_and_published(staff, console):
     assert page.url.endswith(reverse("survey_detail", args=[Survey.objects.get().pk]))
 
     page.click(".actions >> text=Preview")
-    page.select_option("#language", "es")
-    page.click("text=Start again")
+    # The language that is chosen in the frame stays for the next person.
+    expect(inside(page).locator(".page-title")).to_have_text("About you")
+    inside(page).locator("#language").select_option("es")
+    expect(inside(page).locator(".page-title")).to_have_text("Sobre ti")
+    page.click("text=Next person")
+    expect(page.locator("#seed")).to_have_value("2")
     expect(inside(page).locator(".page-title")).to_have_text("Sobre ti")
     box = page.locator(".preview-frame iframe").bounding_box()
     assert box and 390 <= box["width"] <= 394
