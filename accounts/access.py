@@ -143,7 +143,8 @@ class AccessMiddleware:
                 request.get_full_path(), resolve_url(settings.LOGIN_URL)
             )
         permissions = cast(StaffRequest, request).permissions
-        timezone.activate(permissions.time_zone)
+        if rule.audience is not Audience.ENGINEER:
+            timezone.activate(permissions.time_zone)
         if rule.audience is Audience.SIGNED_IN:
             return None
         if rule.audience is Audience.ENGINEER:

@@ -24,7 +24,7 @@ from survey.instrument.drafts.exporting import (
     write_plain_sheet,
 )
 from survey.instrument.drafts.store import book_of_workbook
-from survey.instrument.drafts.workbook import FIRST_ROW, STALE, DraftBook, Row, Sheet
+from survey.instrument.drafts.workbook import FIRST_ROW, MARKS, DraftBook, Row, Sheet
 from survey.instrument.spreadsheets.old_excel import is_old_excel
 from survey.instrument.spreadsheets.workbook_guard import unpack_survey
 from survey.instrument.xlsform.problems import FileRefused
@@ -58,7 +58,7 @@ def _texts(book: DraftBook) -> dict[str, tuple[dict[int, str], list[dict[int, st
     texts = {}
     for name, sheet in book.sheets.items():
         rows = [
-            {n: text for n, text in row.cells.items() if n != STALE and text}
+            {n: text for n, text in row.cells.items() if n not in MARKS and text}
             for row in sheet.rows
         ]
         if name in SHEETS and (sheet.headers or any(rows)):
@@ -118,7 +118,7 @@ def _write_changes(worksheet: Worksheet, sheet: Sheet, before: Sheet) -> None:
         _arrange(worksheet, numbers)
     for number, row in enumerate(sheet.rows, FIRST_ROW):
         known_row = rows[row.key][1] if row.key in rows else Row(row.key)
-        for column in sorted({*row.cells, *known_row.cells} - {STALE}):
+        for column in sorted({*row.cells, *known_row.cells} - MARKS):
             text = row.cells.get(column, "")
             if text != known_row.cells.get(column, ""):
                 _write(worksheet, number, column, text)

@@ -9,7 +9,7 @@ from survey.instrument.drafts.commands import (
     kind_of,
     span_of,
 )
-from survey.instrument.drafts.workbook import DraftBook, Sheet
+from survey.instrument.drafts.workbook import MARKS, DraftBook, Sheet
 
 # Of the question that a new page begins with.
 EMPTY_KIND = "text"
@@ -30,8 +30,9 @@ def untouched_question(book: DraftBook, key: str) -> str:
         return ""
     row = sheet.row(key)
     name = sheet.value(row, "name")
-    written = {sheet.column("type"): EMPTY_KIND, sheet.column("name"): name}
-    return key if row.cells == written and not dependents_of(book, {name}) else ""
+    written = {n: text for n, text in row.cells.items() if n not in MARKS}
+    new = {sheet.column("type"): EMPTY_KIND, sheet.column("name"): name}
+    return key if written == new and not dependents_of(book, {name}) else ""
 
 
 def last_row(book: DraftBook) -> str:
