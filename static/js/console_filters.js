@@ -1,4 +1,14 @@
-// On a narrow screen the filters of a list are folded under one button.
+// Filters of a list act at once. On a narrow screen they are folded under one button.
+
+// What is typed is searched while it is typed. The change that a field reports when it is
+// left would load the list once more, below the click on one of its rows.
+document.addEventListener(
+  "change",
+  (event) => {
+    if (event.target.matches(".search input[type=search]")) event.stopPropagation();
+  },
+  { capture: true },
+);
 
 function chosenFilters(form) {
   const chosen = [];

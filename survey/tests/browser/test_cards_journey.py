@@ -65,6 +65,23 @@ def log_in_with(page: Page, code: str) -> None:
     page.click("button[type=submit]")
 
 
+def test_leaving_the_search_does_not_load_the_list_again(
+    device: Callable, server, staff, administration, maya
+):
+    page = open_console(device(viewport=DESK), staff.chen, server.url)
+    page.goto(f"/console/administrations/{administration.pk}/people/")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    field = page.get_by_label("Name, ID, e-mail")
+    with page.expect_response(re.compile("=maya")):
+        field.fill("maya")
+    expect(page.get_by_role("row")).to_have_count(2)
+    with page.expect_request("**/marker"):
+        # As a click on a row does before it is one.
+        field.evaluate("field => { field.blur(); fetch('/marker'); }")
+    assert len([url for url in asked if "=maya" in url]) == 1
+
+
 def test_reissuing_a_lost_card_and_printing_a_class(
     device: Callable, server, staff, administration, maya, tmp_path: Path
 ):
