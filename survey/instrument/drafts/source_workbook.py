@@ -8,6 +8,7 @@ macros.
 from __future__ import annotations
 
 import io
+import logging
 import warnings
 from collections import defaultdict
 from copy import copy
@@ -30,6 +31,8 @@ from survey.instrument.spreadsheets.workbook_guard import unpack_survey
 from survey.instrument.xlsform.problems import FileRefused
 from survey.instrument.xlsform.workbook import SHEETS
 
+log = logging.getLogger(__name__)
+
 FORMULA = "f"
 
 
@@ -48,8 +51,10 @@ def workbook_like(book: DraftBook, source: bytes) -> bytes:
         except (
             *(AttributeError, KeyError, IndexError, TypeError, ValueError),
             *(FileRefused, InvalidFileException),
-        ):
-            pass
+        ) as error:
+            log.warning("a workbook is written anew: %s", type(error).__name__)
+        else:
+            log.warning("a workbook is written anew: its texts would differ")
     return workbook_of(book)
 
 

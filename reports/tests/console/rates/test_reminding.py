@@ -65,6 +65,7 @@ def test_each_coordinator_gets_one_email_for_all_schools(client, staff, below):
     email_outbox.send_waiting()
     texts = {message.to[0]: message.body for message in mail.outbox}
     assert "- Lincoln" in texts[staff.chen.email]
+    assert "Faltan respuestas" in texts[staff.chen.email]
     assert "More answers are needed" in texts[staff.sam.email]
     # No figure of a school is written into an e-mail.
     assert "10 %" not in "".join(texts.values())
