@@ -30,17 +30,15 @@ from accounts.access import needs
 from accounts.http import StaffRequest
 from accounts.permissions import Capability
 from accounts.templatetags.console import icon
-from survey.console.surveys.editor.acts import (
-    Conflict,
-    FieldsChanged,
-    carry_out,
-)
+from survey.console.surveys.editor.acts import carry_out
 from survey.console.surveys.editor.canvas import Canvas
+from survey.console.surveys.editor.field_views import Panel, View
 from survey.console.surveys.editor.outcome import Outcome
 from survey.console.surveys.editor.outline import GRID, Entry, Outline, PageEntry
-from survey.console.surveys.editor.panels import KIND_NAMES, Panel, PanelBuilder, View
+from survey.console.surveys.editor.panels import KIND_NAMES, PanelBuilder
 from survey.console.surveys.editor.presence import presence_address
 from survey.console.surveys.editor.rules import EditorRuleForm
+from survey.console.surveys.editor.saving import Conflict, FieldsChanged
 from survey.console.surveys.views import own_survey_or_404
 from survey.instrument.drafts.collector import paused_collector
 from survey.instrument.drafts.commands import CommandRefused, languages_of, title_of
