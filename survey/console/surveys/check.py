@@ -63,7 +63,11 @@ def survey_check(request: StaffRequest, pk: int) -> HttpResponse:
     reading = read_rows_of(survey)
     words = DraftWords(reading)
     audience = _audience(request, survey)
-    noticed = [*_comments(survey), *_stale_texts(reading)]
+    noticed = [
+        *_comments(survey),
+        *_stale_texts(reading),
+        *_warnings(reading, words),
+    ]
     length: dict[str, object] = {}
     if reading.draft is not None and not reading.problems:
         length, seconds = _length(survey, reading.draft, audience)
@@ -164,6 +168,13 @@ def _stale_texts(reading: DraftReading) -> Iterator[Noticed]:
             if text.state == "stale":
                 words = _("The translation is older than the text.")
                 yield (text.sheet, text.key), language.code, words
+
+
+def _warnings(reading: DraftReading, words: DraftWords) -> Iterator[Noticed]:
+    """Yield what the reader leaves out or reads otherwise than it is written."""
+    for warning in reading.warnings:
+        place = warning.sheet, reading.key_of(warning)
+        yield place, "", words.sentence(warning)
 
 
 def _rule_hints(

@@ -396,3 +396,26 @@ def test_the_language_of_the_texts_is_no_language_of_a_translation():
     style = (BASE_DIR / "static/css/administration_forms.css").read_text()
     for code in starting.LANGUAGES:
         assert f'[name="translations"][value="{code}"]' in style
+
+
+def test_what_a_workbook_warns_of_is_still_there_after_an_edit(staff, client):
+    survey = draft_of(
+        rows=[
+            ["type", "name", "label::English (en)", "disabled"],
+            ["text", "why", "Why?", ""],
+            ["text", "when", "When?", "yes"],
+        ],
+        district=staff.riverside,
+    )
+    log_in(client, staff.dana)
+    address = reverse("survey_check", args=[survey.pk])
+    assert "The row is disabled: ignored." in client.get(address).content.decode()
+    change_draft(
+        survey,
+        lambda book: commands.add_question(
+            book, after=read_rows_of(survey).keys["why"], kind="text"
+        ),
+        action="add",
+        by=staff.dana,
+    )
+    assert "The row is disabled: ignored." in client.get(address).content.decode()

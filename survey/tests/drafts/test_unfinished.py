@@ -80,3 +80,37 @@ def test_the_message_says_the_limits():
     assert message_of("0", "", "en-US") == "The number must be 0 or more."
     assert message_of("", "7", "en") == "The number must be 7 or less."
     assert message_of("", "", "en") == message_of("0", "7", "tlh") == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "sign"),
+    [
+        ("How **often** do you read?", "**often**"),
+        ("How <b>often</b> do you read?", "<b>"),
+        ('<span style="color:red">How often</span>?', '<span style="color:red">'),
+        ("Read __this__ first.", "__this__"),
+        ("Read [our page](https://school.example.org) first.", "[our page](https"),
+        ("# Your school", "#"),
+    ],
+)
+def test_markup_that_people_would_see(text, sign):
+    [message] = messages_of(["text", "read_first", text, "Lee esto."])
+    assert f"is formatted with “{sign}" in message
+    assert message.endswith("which people see as it is written. Take it out.")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "What is 2 * 3 * 4?",
+        "Use ** for a power, as in 2**3.",
+        "My favorite subject is _____ .",
+        "Is 3 <5 and 7> 6? I <3 it!",
+        "Question #3 of [8] (all)",
+        "Which name: snake__case__name?",
+    ],
+)
+def test_signs_that_people_write_are_no_markup(text):
+    assert ("markup", "read_first", "en") not in kinds(
+        ["text", "read_first", text, "Lee esto."]
+    )

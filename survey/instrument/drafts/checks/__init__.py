@@ -30,6 +30,7 @@ from survey.instrument.drafts.checks.structure import (
 from survey.instrument.drafts.checks.unfinished import (
     check_limits,
     check_made_up_names,
+    check_markup,
     check_options,
 )
 from survey.instrument.drafts.checks.untranslated import check_translations
@@ -74,6 +75,7 @@ def check_draft(
         *check_limits(draft),
         *check_names(draft),
         *check_made_up_names(draft),
+        *check_markup(draft),
     ]
     return sorted(
         dict.fromkeys(checks),

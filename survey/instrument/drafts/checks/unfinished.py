@@ -1,19 +1,29 @@
-"""Find what an author has not finished: options, limits of numbers, and names."""
+"""Find what an author has not finished: options, limits of numbers, names, markup."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
+from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from survey.instrument.drafts.checks.check import Check, hint, problem
-from survey.instrument.drafts.checks.texts import folded, shortened
+from survey.instrument.drafts.checks.texts import folded, shortened, texts_of
 from survey.instrument.drafts.option_rows import first_labels
 from survey.instrument.xlsform.draft import Draft, ItemDraft, OptionDraft
 
 NUMBERS = frozenset(("integer", "decimal"))
+# HTML and Markdown, as other programs format texts. Signs that people write, such as
+# "2 * 3 * 4", "_____" and "<3", are none.
+MARKUP = re.compile(
+    r"</?(?:a|b|br|big|center|div|em|font|h[1-6]|hr|i|img|li|ol|p|small|span|strong|sub"
+    r"|sup|table|td|tr|u|ul)\b[^<>]{0,200}>"
+    r"|\*\*(?=\S)[^*]{1,200}\*\*|(?<![\w_])__(?=[^\s_])[^_]{1,200}__(?![\w_])"
+    r"|!?\[[^\[\]]{1,200}\]\((?:https?:|mailto:|/)[^()\s]{1,200}\)|^#{1,6} (?=\S)",
+    re.IGNORECASE | re.MULTILINE,
+)
 # As the editor names questions that have no text yet.
 MADE_UP_NAME = re.compile(r"(question|grid)(_\d+)*")
 
@@ -95,3 +105,15 @@ def check_made_up_names(draft: Draft) -> Iterator[Check]:
                 " it another variable name."
             ) % {"name": item.name}
             yield hint("made_up_name", message, item)
+
+
+def check_markup(draft: Draft) -> Iterator[Check]:
+    """Find HTML and Markdown, which respondents would see as it is written."""
+    for text in texts_of(draft):
+        for code, words in text.texts.items():
+            if match := MARKUP.search(words):
+                message = _(
+                    "“%(text)s” is formatted with “%(sign)s”, which people see as it"
+                    " is written. Take it out."
+                ) % {"text": shortened(words), "sign": Truncator(match[0]).chars(40)}
+                yield hint("markup", message, text.item, code)
