@@ -230,7 +230,7 @@ def survey_detail(request: StaffRequest, pk: int) -> HttpResponse:
             "measures": len(measures["measures"]) if measures else 0,
             "offered": list(offered),
             "versions": list(versions),
-            # Those of the workbook; of an edited draft they are on the page that checks.
+            # Those of the workbook; an edited draft has them on its checking page.
             "warnings": upload.warnings if upload and not survey.last_change else [],
             "converted": upload if upload and upload.has_report else None,
             "problems": problems,
