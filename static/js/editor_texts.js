@@ -253,14 +253,30 @@ class Texts {
     if (!address || cells.length < 2) return;
     const all = [...document.querySelectorAll(".text-row textarea")];
     const fields = all.slice(all.indexOf(target)).slice(0, cells.length);
-    const values = { lines: cells.length, texts: fields.length };
-    const question = fields.length < cells.length ? "paste_some" : "paste";
-    if (!window.confirm(word(question, values))) return;
+    const original = target.form.querySelector(".text-original [lang]")?.innerText ?? "";
+    // A text of several lines may be meant for one text of as many.
+    if (fields.length < 2 || original.trim().split("\n").length >= cells.length) return;
     event.preventDefault();
+    const before = fields.map((field) => field.value);
+    // A line that is empty leaves the text as it is.
+    this.write(fields, cells.map((cell, place) => (cell.trim() ? cell : before[place])));
+    const values = { lines: cells.length, texts: fields.length };
+    const text = word(fields.length < cells.length ? "pasted_some" : "pasted", values);
+    const back = button(word("paste_back"), () => {
+      this.write(fields, before);
+      hideNotice();
+    });
+    const together = button(word("paste_together"), () => {
+      this.write(fields, [cells.join("\n"), ...before.slice(1)]);
+      hideNotice();
+    });
+    showNotice(element("p", {}, text), back, together, button(word("close"), hideNotice));
+  }
+
+  write(fields, texts) {
     for (const [place, field] of fields.entries()) {
-      // A line that is empty leaves the text as it is.
-      if (!cells[place].trim()) continue;
-      field.value = cells[place];
+      if (field.value === texts[place]) continue;
+      field.value = texts[place];
       this.onInput(field);
     }
     this.flush();

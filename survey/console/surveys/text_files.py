@@ -7,6 +7,7 @@ from dataclasses import asdict
 from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.cache import never_cache
@@ -205,7 +206,9 @@ def survey_edit_texts_undo(request: StaffRequest, pk: int) -> HttpResponse:
     else:
         if change is not None:
             messages.success(request, _("Your last change was undone."))
-    return redirect("survey_edit_texts", pk)
+    # The list stays as it was shown.
+    query = request.GET.urlencode()
+    return redirect(f"{reverse('survey_edit_texts', args=[pk])}?{query}")
 
 
 @needs(Capability.MANAGE_SURVEYS)

@@ -115,14 +115,25 @@ def test_a_column_fills_the_texts_from_one_downwards(
     missing = page.get_by_role("link", name="Missing (1)")
     expect(missing).to_be_visible()
     fields = page.locator(".text-row textarea")
+    before = fields.evaluate_all("fields => fields.map((field) => field.value)")
     fields.first.focus()
-    page.on("dialog", lambda dialog: dialog.accept())
     paste(page, 'Mascotas\r\n\r\n"Su\nmascota"\r\n')
     expect(page.get_by_role("link", name="Missing (0)")).to_be_visible()
     saved = page.locator(".text-row [role=status]", has_text="Saved")
     expect(saved).to_have_count(2)
     values = fields.evaluate_all("fields => fields.map((field) => field.value)")
     assert (values[0], values[2]) == ("Mascotas", "Su\nmascota") and values[1]
+    expect(page.locator("#ed-notice")).to_contain_text("3 lines were pasted into 3")
+    check_both(page, "a pasted column")
+    page.get_by_role("button", name="Undo the paste").click()
+    expect(page.get_by_role("link", name="Missing (1)")).to_be_visible()
+    assert fields.first.input_value() != "Mascotas"
+    fields.first.focus()
+    paste(page, "Mascotas\nde todos")
+    page.get_by_role("button", name="Put all lines into the first text").click()
+    expect(fields.first).to_have_value("Mascotas\nde todos")
+    values = fields.evaluate_all("fields => fields.map((field) => field.value)")
+    assert values[1:] == before[1:]
 
 
 def test_two_colleagues_see_each_other_and_settle_a_comment(
