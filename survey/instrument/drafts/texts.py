@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
@@ -21,6 +21,7 @@ from survey.instrument.drafts.commands import (
     set_text,
     text_column,
 )
+from survey.instrument.drafts.moves import is_grid
 from survey.instrument.drafts.reading import DraftReading
 from survey.instrument.drafts.store import change_draft
 from survey.instrument.drafts.workbook import ChangeConflict, DraftBook, Row, Sheet
@@ -116,14 +117,17 @@ def places_of(reading: DraftReading) -> dict[tuple[str, str], str]:
     by_options: dict[str, str] = {}
     page = ""
     # From below: what begins a page is above the first question on it.
+    below = Row("")
     for row in reversed(survey.rows):
         if number := page_by_key.get(row.key):
             page = _("Page %(number)s") % {"number": number}
         text = shortened(row.cells.get(label, ""))
         question = ": ".join(filter(None, [page, text or _name_of(survey, row)]))
         places["survey", row.key] = question
-        if options := parse_type(survey.value(row, "type")).option_set:
+        typed = below if is_grid(survey, row) else row
+        if options := parse_type(survey.value(typed, "type")).option_set:
             by_options[options] = question
+        below = row
     choices = book.sheet("choices")
     for row in choices.rows:
         listed = choices.value(row, "list")
@@ -169,9 +173,11 @@ def texts_in(
         keys_by_list.setdefault(choices.value(row, "list"), []).append(row.key)
     survey = book.sheet("survey")
     texts = [*chain.from_iterable(by_row["settings"].values())]
-    for row in survey.rows:
+    for row, statement in pairwise([*survey.rows, Row("")]):
         texts += by_row["survey"].get(row.key, [])
-        options = parse_type(survey.value(row, "type")).option_set
+        # The answers of a grid stand above its statements, as respondents see them.
+        typed = statement if is_grid(survey, row) else row
+        options = parse_type(survey.value(typed, "type")).option_set
         # A list of several questions stands at the first of them.
         for key in keys_by_list.pop(options, []) if options else []:
             texts += by_row["choices"].get(key, [])

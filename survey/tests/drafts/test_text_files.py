@@ -475,3 +475,24 @@ def test_letters_of_another_code_page_do_not_become_other_letters(draft):
     # Spanish is in the code page that Excel uses in the Americas.
     latin = "key,original (en),Español (es)\nr3,Which pet?,¿Qué mascota?\n"
     assert read_table(latin.encode("cp1252"), ENGLISH).texts[0].text == "¿Qué mascota?"
+
+
+def test_the_answers_of_a_grid_stand_above_its_statements(staff):
+    head = ["type", "name", "label::English (en)", "label::Español (es)", "appearance"]
+    rows = [
+        head,
+        ["begin group", "grid", "How much?", "", "table-list"],
+        ["select_one much", "first", "First?", "", ""],
+        ["select_one much", "second", "Second?", "", ""],
+        ["end group", "", "", "", ""],
+        ["select_one much", "third", "Third?", "", ""],
+    ]
+    choices = [["list_name", "name", "label::English (en)"], ["much", "1", "A lot"]]
+    draft = draft_of(rows=rows, choices=choices)
+    reading = reading_of(draft)
+    texts = texts_in(reading.book, SPANISH, places_of(reading))
+    assert [text.original for text in texts if text.sheet != "settings"] == [
+        *("How much?", "A lot", "First?", "Second?", "Third?")
+    ]
+    [answer] = [text for text in texts if text.sheet == "choices"]
+    assert answer.place == "Page 1: How much?, option"
