@@ -80,8 +80,9 @@ export class Rows {
       : [field.value.slice(0, start), field.value.slice(end)];
     const whole = before + text.replace(/[\r\n]+$/, "") + after;
     const kind = row.parentElement.dataset.list;
-    this.act(kind === "option" ? `options-paste:${row.dataset.key}` : `rows-paste:${row.dataset.key}`, {
-      text: whole,
-    });
+    const more = { text: whole, pasted: field.lang };
+    // What is selected as a whole is written over, and so are the rows below.
+    if (field.value && !before && !after && !isUntouched(field)) more.replaces = "yes";
+    this.act(kind === "option" ? `options-paste:${row.dataset.key}` : `rows-paste:${row.dataset.key}`, more);
   }
 }

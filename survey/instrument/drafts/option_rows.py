@@ -12,7 +12,7 @@ from django.utils.translation import override
 from survey.instrument.drafts.commands import CommandRefused, languages_of, text_column
 from survey.instrument.drafts.names import free_name, name_from_text
 from survey.instrument.drafts.option_problems import is_blank
-from survey.instrument.drafts.workbook import DraftBook, Row
+from survey.instrument.drafts.workbook import DraftBook, Row, Sheet
 from survey.instrument.xlsform.choices import MAX_OPTIONS
 from survey.instrument.xlsform.languages import Language
 
@@ -101,33 +101,64 @@ def paste_options(
     lines: Sequence[Sequence[str]],
     *,
     languages: Sequence[Language],
+    replaces: bool = False,
 ) -> list[str]:
     """Write the first pasted line into an option, and the others into new ones.
 
     `lines` have a text for each language. Options that nobody has written yet make
-    room for them.
+    room for them. If it `replaces`, or `lines` are translations, they are written
+    over the options below instead. Raises CommandRefused for more translations than
+    options.
     """
     choices = book.sheet("choices")
-    row = choices.row(key)
-    if not lines:
-        return [key]
-    cells = {
-        text_column(book, choices, "label", language): label
-        for language, label in zip(languages, lines[0], strict=False)
-    }
-    book.set_cells(choices, key, cells)
-    if len(lines) == 1:
-        return [key]
-    rows = options_of(book, choices.value(row, "list"))
-    unwritten = [option.key for option in rows if is_unwritten(book, option)]
-    book.delete(choices, [option for option in unwritten if option != key])
+    option_set = choices.value(choices.row(key), "list")
+    keys = [row.key for row in options_of(book, option_set)]
+    below = keys[keys.index(key) :]
+    if is_translation(book, languages):
+        refuse_more_lines(len(lines), len(below))
+    elif not replaces:
+        below = below[:1]
+    for row, texts in zip(below, lines, strict=False):
+        write_labels(book, choices, row, texts, languages)
+    rest = lines[len(below) :]
+    written = below[: len(lines)] or [key]
+    if not rest:
+        return written
+    unwritten = [
+        row.key for row in options_of(book, option_set) if is_unwritten(book, row)
+    ]
+    book.delete(choices, [row for row in unwritten if row not in written])
     return add_options(
-        book,
-        choices.value(row, "list"),
-        after=key,
-        labels=lines[1:],
-        languages=languages,
+        book, option_set, after=written[-1], labels=rest, languages=languages
     )
+
+
+def is_translation(book: DraftBook, languages: Sequence[Language]) -> bool:
+    return languages[0].code != languages_of(book)[0].code
+
+
+def refuse_more_lines(lines: int, rows: int) -> None:
+    """Refuse translations of what is not there: no new row would have an original."""
+    if lines > rows:
+        raise CommandRefused(
+            _(
+                "You pasted %(lines)s translations, but from here there are only"
+                " %(rows)s texts to translate. Nothing was changed."
+            )
+            % {"lines": lines, "rows": rows}
+        )
+
+
+def write_labels(
+    book: DraftBook,
+    sheet: Sheet,
+    key: str,
+    texts: Sequence[str],
+    languages: Sequence[Language],
+) -> None:
+    """Write the texts of a row, in the order of the languages."""
+    columns = [text_column(book, sheet, "label", language) for language in languages]
+    book.set_cells(sheet, key, dict(zip(columns, texts, strict=False)))
 
 
 def is_unwritten(book: DraftBook, option: Row) -> bool:

@@ -17,11 +17,12 @@ from survey.console.surveys.editor.fields import Address, Fields
 from survey.console.surveys.views import STATE
 from survey.instrument.definitions.publishing import NotPublishable, publish_survey
 from survey.instrument.definitions.schema import load_definition
-from survey.instrument.drafts.commands import CommandRefused
+from survey.instrument.drafts.commands import CommandRefused, languages_of
 from survey.instrument.drafts.drafting import publish_draft
 from survey.instrument.drafts.option_rows import options_of
 from survey.instrument.drafts.reading import read_rows_of
 from survey.instrument.drafts.store import load_book
+from survey.instrument.drafts.texts import texts_in
 from survey.instrument.drafts.workbook import Row
 from survey.models import DraftChange, Survey
 from survey.tests.console.test_surveys import CHOICES, draft_of
@@ -993,6 +994,50 @@ def test_the_second_column_is_pasted_as_the_second_language(editor):
     body = editor.act(f"options-paste:{first.key}", at=pet, text="A\tB\nC\tD")
     assert "Further columns are left out." in body["message"]
     assert "A B" not in editor.page(pet)
+
+
+def test_translations_are_pasted_over_translations_and_add_nothing(editor):
+    """Else the English text would be overwritten, and options had no English."""
+    pet = editor.key("pet")
+    rows = options_of(load_book(editor.survey), "pets")
+    act = f"options-paste:{rows[0].key}"
+    editor.act(act, at=pet, text="Gatito\nPerrito", second="es", pasted="es")
+    language = languages_of(load_book(editor.survey))[1]
+    texts = [
+        (text.original, text.text)
+        for text in texts_in(load_book(editor.survey), language)
+        if text.sheet == "choices"
+    ]
+    assert texts[:2] == [("Cat", "Gatito"), ("Dog", "Perrito")]
+    for shown in ({"language": "en", "second": "es"}, {"language": "es"}):
+        lines = "\n".join(f"Opción {n}" for n in range(len(rows) + 1))
+        reply = editor.post(act=act, at=pet, text=lines, pasted="es", **shown)
+        assert reply.status_code == 422
+        assert f"only {len(rows)} texts to translate" in reply.json()["error"]
+    assert len(options_of(load_book(editor.survey), "pets")) == len(rows)
+
+
+def test_translations_of_statements_are_pasted_over_those_of_the_grid(editor):
+    first, grid = editor.key("first"), editor.key("grid")
+    more = {"at": grid, "second": "es", "pasted": "es"}
+    editor.act(f"rows-paste:{first}", text="Primero\nSegundo", **more)
+    sheet = load_book(editor.survey).sheet("survey")
+    labels = [list(sheet.row(editor.key(name)).cells.values()) for name in NAMES[-2:]]
+    assert "Primero" in labels[0] and "Segundo" in labels[1]
+    reply = editor.post(act=f"rows-paste:{first}", text="A\nB\nC", **more)
+    assert reply.status_code == 422 and editor.names() == NAMES
+
+
+def test_a_list_is_pasted_over_a_list_that_is_selected(editor):
+    pet = editor.key("pet")
+    before = options_of(load_book(editor.survey), "pets")
+    act, lines = f"options-paste:{before[0].key}", ["Cow", "Pig", "Hen", "Goat", "Bee"]
+    editor.act(act, at=pet, text="\n".join(lines), replaces="yes")
+    rows = options_of(load_book(editor.survey), "pets")
+    assert [row.key for row in rows[: len(before)]] == [row.key for row in before]
+    book = load_book(editor.survey)
+    label = book.sheet("choices").column("label", languages_of(book)[0])
+    assert [row.cells[label] for row in rows] == lines
 
 
 def test_a_name_follows_its_text_until_it_is_typed(editor):

@@ -199,6 +199,7 @@ def _neighbour(book: DraftBook, key: str) -> str:
 
 def _duplicate(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> None:
     outcome.at = duplicate_rows(book, key)
+    outcome.focus = "label"
     outcome.message = _("Copied.")
 
 
@@ -313,16 +314,22 @@ def _options_paste(
     book: DraftBook, key: str, data: QueryDict, outcome: Outcome
 ) -> None:
     outcome.focus, outcome.message = paste_into_options(
-        book, key, data.get("text", ""), languages=_shown_languages(book, data)
+        book,
+        key,
+        data.get("text", ""),
+        languages=_pasted_languages(book, data),
+        replaces="replaces" in data,
     )
     outcome.offers_undo = True
 
 
-def _shown_languages(book: DraftBook, data: QueryDict) -> list[Language]:
-    """Return the languages that a user writes in: the first, and that beside it."""
+def _pasted_languages(book: DraftBook, data: QueryDict) -> list[Language]:
+    """Return the language of the field that is pasted into, and that beside it."""
     known = {language.code: language for language in Fields(book).languages}
     first = data.get("language", "") or next(iter(known))
-    codes = dict.fromkeys((first, data.get("second", "")))
+    shown = [*dict.fromkeys((first, data.get("second", "")))]
+    pasted = data.get("pasted", "")
+    codes = shown[shown.index(pasted) :] if pasted in shown else shown
     return [known[code] for code in codes if code in known] or [*known.values()][:1]
 
 
@@ -400,7 +407,7 @@ def _row_step(move: Callable[[DraftBook, str], bool]) -> Act:
 
 def _rows_paste(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> None:
     outcome.focus, outcome.message = paste_into_grid(
-        book, key, data.get("text", ""), languages=_shown_languages(book, data)
+        book, key, data.get("text", ""), languages=_pasted_languages(book, data)
     )
     outcome.offers_undo = bool(outcome.message)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from survey.console.surveys.editor.rules import EditorRuleForm
+from survey.instrument.drafts.ready_options import ReadyList
 from survey.instrument.xlsform.languages import Language
 
 Choices = list[tuple[str, str]]
@@ -50,7 +51,7 @@ class OptionsView:
     is_locked: bool = False
     lists: Choices = field(default_factory=list)
     # Ready-made ones, for a list that nobody has written yet.
-    ready: Choices = field(default_factory=list)
+    ready: list[ReadyList] = field(default_factory=list)
 
     @property
     def is_cut(self) -> bool:

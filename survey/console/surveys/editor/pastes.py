@@ -15,8 +15,15 @@ from survey.instrument.drafts.commands import (
     names_in,
     text_column,
 )
+from survey.instrument.drafts.moves import siblings_of
 from survey.instrument.drafts.names import free_name, made_name, name_from_text
-from survey.instrument.drafts.option_rows import options_of, paste_options
+from survey.instrument.drafts.option_rows import (
+    is_translation,
+    options_of,
+    paste_options,
+    refuse_more_lines,
+    write_labels,
+)
 from survey.instrument.drafts.pasting import Pasted, read_pasted, repeated_texts
 from survey.instrument.drafts.renames import rename_from_text
 from survey.instrument.drafts.workbook import DraftBook
@@ -30,14 +37,22 @@ MOST_NAMED = 3
 
 
 def paste_into_options(
-    book: DraftBook, key: str, text: str, *, languages: Sequence[Language]
+    book: DraftBook,
+    key: str,
+    text: str,
+    *,
+    languages: Sequence[Language],
+    replaces: bool = False,
 ) -> tuple[str, str]:
     """Write pasted lines into an option and new ones below it.
 
+    If it `replaces`, and for translations, they are written over the options below.
     Return the field to go on in, and a message. Raises CommandRefused.
     """
     pasted = read_pasted(text, len(languages))
-    made = paste_options(book, key, pasted.rows, languages=languages)
+    made = paste_options(book, key, pasted.rows, languages=languages, replaces=replaces)
+    if is_translation(book, languages):
+        return _last_translation("choices", made[-1], pasted, languages)
     choices = book.sheet("choices")
     rows = options_of(book, choices.value(choices.row(key), "list"))
     number = text_column(book, choices, "label", languages[0])
@@ -67,6 +82,13 @@ def paste_into_grid(
     if not lines:
         return "", ""
     fields, sheet = Fields(book), book.sheet("survey")
+    if is_translation(book, languages):
+        keys = [row.key for row in siblings_of(sheet, key)[0]]
+        below = keys[keys.index(key) :]
+        refuse_more_lines(len(lines), len(below))
+        for row_key, texts in zip(below, lines, strict=False):
+            write_labels(book, sheet, row_key, texts, languages)
+        return _last_translation("survey", below[len(lines) - 1], pasted, languages)
     for language, label in zip(languages, lines[0], strict=False):
         fields.write(Address("survey", key, "label", language.code), label)
     rename_from_text(book, key, lines[0][0])
@@ -91,6 +113,17 @@ def paste_into_grid(
     remarks = _remarks(pasted, repeated_texts(lines))
     message = " ".join([words % {"count": len(lines)}, *remarks])
     return f"survey:{key}:label", message
+
+
+def _last_translation(
+    sheet: str, key: str, pasted: Pasted, languages: Sequence[Language]
+) -> tuple[str, str]:
+    count = len(pasted.rows)
+    words = ngettext(
+        "%(count)s translation is pasted.", "%(count)s translations are pasted.", count
+    )
+    message = " ".join([words % {"count": count}, *_remarks(pasted, [])])
+    return f"{sheet}:{key}:label:{languages[0].code}", message
 
 
 def _remarks(pasted: Pasted, repeated: list[str]) -> Iterator[str]:
