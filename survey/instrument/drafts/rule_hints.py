@@ -5,12 +5,17 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from survey.instrument.definitions.expressions import labels_of, references
+from survey.instrument.definitions.expressions import (
+    labels_of,
+    reads_clock,
+    references,
+)
 from survey.instrument.definitions.piping import piped_in_labels
 from survey.instrument.definitions.rule_costs import MAX_PAGE_COST, RuleCosts
 from survey.instrument.definitions.rule_dependencies import CycleError, evaluation_order
@@ -20,7 +25,8 @@ from survey.instrument.definitions.schema import (
     RuledItem,
     RuleName,
 )
-from survey.instrument.drafts.rule_logic import RuleLogic
+from survey.instrument.drafts.conditions import BLANKNESS, condition_of
+from survey.instrument.drafts.rule_logic import RuleLogic, atoms, truth
 from survey.instrument.drafts.subjects import plain_label
 from survey.instrument.xlsform.checking import comparisons
 from survey.instrument.xlsform.draft import Draft, ItemDraft
@@ -52,8 +58,8 @@ class Hint:
     """Something about a rule: `rule` is its column, `row` that of the survey sheet.
 
     `kind` is one of `unreadable`, `unknown`, `later`, `itself`, `circle`, `no option`,
-    `never`, `always`, `unreachable` and `work`; `names` are the questions that it
-    is about. The rule cannot be published if it is one of `ERRORS`.
+    `never`, `always`, `unreachable`, `unanswered` and `work`; `names` are the
+    questions that it is about. The rule cannot be published if it is one of `ERRORS`.
     """
 
     item: str
@@ -133,7 +139,45 @@ class RuleChecker:
                     " with the rules of %(questions)s."
                 ) % {"questions": self.listed(names)}
                 hints.append(self.hint(item, rule, "unreachable", message, names))
+            else:
+                hints += self.true_unanswered(item, rule, expr)
         return hints
+
+    def true_unanswered(self, item: ItemDraft, rule: str, expr: Expr) -> Iterator[Hint]:
+        """Find a rule that shows a question before those that it reads are answered.
+
+        `${grade} != '1'` does. A rule that says so itself is meant so.
+        """
+        names = sorted(references(expr) & self.items.keys())
+        if not names or reads_clock(expr) or labels_of(expr):
+            return
+        if not truth(expr, dict.fromkeys(names, ""), {}):
+            return
+        may_be_blank = [
+            name
+            for name in names
+            if self.page_of[name] >= self.page_of[item.name]
+            or self.items[name].rules.get("required") is not True
+            or self.items[name].rules.get("relevant") is not None
+        ]
+        conditions = [condition_of(atom, self.logic.subjects) for atom in atoms(expr)]
+        asked = {row.item for row in conditions if row and row.operator in BLANKNESS}
+        blank = tuple(name for name in may_be_blank if name not in asked)
+        if blank and len(blank) == len(names):
+            message = _(
+                "This question is also shown while %(questions)s is not answered. To"
+                " wait for the answer, add the condition “is answered”."
+            ) % {"questions": self.listed(blank)}
+            yield self.hint(item, rule, "unanswered", message, blank)
+
+    @cached_property
+    def page_of(self) -> dict[str, int]:
+        """Return the number of the page of each item, by its name."""
+        return {
+            item.name: number
+            for number, page in enumerate(self.draft.pages)
+            for item in page.items()
+        }
 
     def groups_relevant(self, item: ItemDraft) -> Expr | None:
         """Return the rule of the groups around an item, without its own."""

@@ -96,6 +96,41 @@ def test_rules_that_can_never_be_true_are_found(rule):
     assert "never" in kinds(rule)
 
 
+def test_a_rule_that_is_true_without_an_answer_is_named():
+    for rule in (
+        "${safe} != '1'",
+        "not(selected(${pets}, 'dog'))",
+        "${safe} != '1' and ${name} != 'a'",
+        "not(${age} > 5)",
+    ):
+        assert kinds(rule) == ["unanswered"]
+    row = ["text", "q", "Q", "${safe} != '1'"]
+    [hint] = rule_hints(draft_of(row))
+    assert hint.message == (
+        "This question is also shown while “Do you feel safe?” is not answered. To"
+        " wait for the answer, add the condition “is answered”."
+    )
+    for rule in (
+        "${safe} = '2'",
+        "${safe} != '1' and ${safe} != ''",
+        "${safe} != '1' or ${safe} = ''",
+        "${safe} != '1' and ${age} > 5",
+        "${age} < 5",
+    ):
+        assert "unanswered" not in kinds(rule)
+
+
+def test_an_answer_that_is_required_before_is_there():
+    start, end = ["begin_group", "page", "", ""], ["end_group", "", "", ""]
+    asked = ["select_one agree", "agree", "Agree?", "", "", "yes"]
+    row = ["text", "q", "Q", "${agree} != '1'"]
+    first, second = ([*start[:1], name, *start[2:]] for name in ("a", "b"))
+    apart = draft_of(first, asked, end, second, row, end)
+    assert [hint.kind for hint in rule_hints(apart)] == []
+    together = draft_of(first, asked, row, end)
+    assert [hint.kind for hint in rule_hints(together)] == ["unanswered"]
+
+
 def test_a_question_that_is_hidden_on_purpose_has_no_hint():
     assert kinds("false()") == []
 
