@@ -65,7 +65,7 @@ def survey_check(request: StaffRequest, pk: int) -> HttpResponse:
     audience = _audience(request, survey)
     noticed = [
         *_comments(survey),
-        *_stale_texts(reading),
+        *_texts_apart(reading),
         *_warnings(reading, words),
     ]
     length: dict[str, object] = {}
@@ -162,12 +162,21 @@ def _comments(survey: Survey) -> Iterator[Noticed]:
         yield ("survey", comment.key), "", words
 
 
-def _stale_texts(reading: DraftReading) -> Iterator[Noticed]:
-    for language in languages_of(reading.book)[1:]:
+def _texts_apart(reading: DraftReading) -> Iterator[Noticed]:
+    """Yield translations that are older than the text, or have none to translate."""
+    first, *translations = languages_of(reading.book)
+    for language in translations:
         for text in texts_in(reading.book, language):
+            place = text.sheet, text.key
             if text.state == "stale":
                 words = _("The translation is older than the text.")
-                yield (text.sheet, text.key), language.code, words
+                yield place, language.code, words
+            elif text.text and not text.original and text.field == "label":
+                words = _(
+                    "“%(text)s” has no %(language)s text, so people who read"
+                    " %(language)s see it as it is. Write it."
+                ) % {"text": shortened(text.text), "language": first.name}
+                yield place, "", words
 
 
 def _warnings(reading: DraftReading, words: DraftWords) -> Iterator[Noticed]:

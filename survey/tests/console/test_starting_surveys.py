@@ -419,3 +419,22 @@ def test_what_a_workbook_warns_of_is_still_there_after_an_edit(staff, client):
         by=staff.dana,
     )
     assert "The row is disabled: ignored." in client.get(address).content.decode()
+
+
+def test_a_check_names_answers_without_a_text_in_the_first_language(staff, client):
+    survey = draft_of(
+        district=staff.riverside,
+        rows=[
+            ["type", "name", "label::English (en)", "label::Español (es)"],
+            ["select_one pets", "pet", "Which pet?", "¿Qué mascota?"],
+        ],
+        choices=[
+            ["list_name", "name", "label::English (en)", "label::Español (es)"],
+            ["pets", "1", "Cat", "Gato"],
+            ["pets", "2", "", "Perro"],
+        ],
+    )
+    log_in(client, staff.dana)
+    text = client.get(reverse("survey_check", args=[survey.pk])).content.decode()
+    assert "Question 1 (page 1), option 2" in text
+    assert "“Perro” has no English text, so people who read English see it" in text

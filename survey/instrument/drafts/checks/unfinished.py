@@ -111,6 +111,12 @@ def check_markup(draft: Draft) -> Iterator[Check]:
     """Find HTML and Markdown, which respondents would see as it is written."""
     for text in texts_of(draft):
         for code, words in text.texts.items():
+            if text.kind == "title" and "\n" in words:
+                message = _(
+                    "“%(text)s” is a title of several lines. Was more pasted than the"
+                    " title?"
+                ) % {"text": shortened(words)}
+                yield hint("long_title", message, text.item, code)
             if match := MARKUP.search(words):
                 message = _(
                     "“%(text)s” is formatted with “%(sign)s”, which people see as it"
