@@ -38,6 +38,7 @@ from accounts.language import language_to_read
 from accounts.permissions import Capability
 from survey.console.surveys.contents import contents_of
 from survey.console.surveys.views import refreshed, survey_or_404
+from survey.instrument.definitions.ownership import may_change
 from survey.instrument.definitions.publishing import (
     NotPublishable,
     canonical_json,
@@ -102,6 +103,9 @@ def survey_preview(request: StaffRequest, pk: int) -> HttpResponseBase:
             "frame": f"{frame}?language={language}",
             "measures": contents_of(survey).measures,
             "problem_count": len(problems),
+            "may_edit": survey.published_at is None
+            and survey.corrects_id is None
+            and may_change(request.permissions, survey),
         },
     )
     return csp_update({"frame-src": [SELF]})(lambda _: response)(request)
