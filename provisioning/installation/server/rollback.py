@@ -92,8 +92,10 @@ def needs_restore(upgrade: Upgrade, old: Path) -> bool:
     new = RELEASES / upgrade.new
     if not upgrade.migrates_at:
         return False
-    unknown = applied_migrations() - migrations_of(old).keys()
-    return bool(too_new_for(version_in(old), unknown, migrations_of(new)))
+    migrations = migrations_of(new)
+    # The database also lists those that others have replaced since.
+    added = applied_migrations() & (migrations.keys() - migrations_of(old).keys())
+    return bool(too_new_for(version_in(old), added, migrations))
 
 
 def tell(upgrade: Upgrade, *, restores: bool) -> None:

@@ -106,6 +106,11 @@ def test_otherwise_it_is_restored_and_the_newer_data_are_kept(server, upgrade):
     assert not rollback.WORK.exists()
 
 
+def test_replaced_migrations_that_no_code_has_any_more_are_none(server, upgrade):
+    server.applied |= {"survey.0001_initial"}
+    assert not rollback.needs_restore(upgrade, server.home / "releases/one")
+
+
 def test_migrations_that_did_not_run_need_no_restore(server, upgrade):
     server.migrations = BROKEN
     server.applied = {*OLD_MIGRATIONS}
