@@ -13,10 +13,13 @@ class AccountsConfig(AppConfig):
 
     def ready(self) -> None:
         from accounts.checks import check_replaced_migrations, check_second_factor
+        from accounts.release_migrations import check_oldest_releases
 
         checks.register(check_second_factor, checks.Tags.security)
         # `migrate` asks it too.
         checks.register(check_replaced_migrations, checks.Tags.database)
+        # Before a release is made, not at each start: it imports all migrations.
+        checks.register(check_oldest_releases, deploy=True)
         # Registers the lookup `folded`.
         import_module("accounts.folded_text")
         # Registers the tasks, which `email_outbox` sends by name. The

@@ -86,9 +86,17 @@ COMMANDS = {
         "prove.power_loss.start",
         "Cuts the power under PostgreSQL, and counts lost answers",
     ),
+    "previous_release": (
+        "prove.previous_release",
+        "Runs the release before on the schema of this one",
+    ),
     "queries": (
         "measure.queries",
         "Says which statements a survey costs, on both database servers",
+    ),
+    "release_archive": (
+        "release.archive",
+        "Writes the archive of a release, and signs it",
     ),
     "rosters": (
         "measure.benchmarks.rosters",

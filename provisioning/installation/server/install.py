@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from provisioning.commands import ROOT, Refusal, step, wait_until
@@ -28,10 +29,13 @@ from provisioning.installation.server.options import (
 )
 from provisioning.installation.server.release import (
     CURRENT,
+    SOURCE,
     compile_release,
     copy_release,
+    git,
     is_release,
     link_first_release,
+    served_release,
     version_of,
 )
 from provisioning.installation.supervisor import PATIENCE, Supervisor
@@ -47,22 +51,50 @@ SMALL_BELOW_MB = 3500
 def main() -> int:
     os.umask(0o022)
     given, files = parse()
+    only = given.pop("step")
     options = merge(given, own_certificate=files is not None)
     is_running = Supervisor(HOME).is_running()
     checks.refuse_unusable(options, files, is_running=is_running)
     options = with_defaults(options)
     if not is_release():
         # From here on by the code of the release itself.
-        release = copy_release(version_of())
+        version = version_of()
+        refuse_upgrade(version)
+        release = copy_release(version)
+        keep_source()
         command = release / "provisioning" / "install"
         os.execv(command, [str(command), *sys.argv[1:]])  # noqa: S606
+    if only == "prepare":
+        prepare(options)
+        return 0
     with (HOME / "installation.lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise Refusal("Another installation is under way on this machine") from None
         install(options, files)
-    return report.conclude(options)
+    return 0 if only else report.conclude(options)
+
+
+def refuse_upgrade(version: str) -> None:
+    """Refuse to put another release in the place of one that serves."""
+    served = served_release()
+    if served and served.name != version:
+        raise Refusal(
+            f"{served.name} serves here. Run {CURRENT}/provisioning/upgrade, which"
+            " makes a backup and keeps a way back; for code without a signed tag with"
+            f" --from {ROOT} --unsigned"
+        )
+
+
+def keep_source() -> None:
+    """Keep where the checkout came from: upgrades come from there too."""
+    with suppress(OSError):
+        if origin := git(ROOT, "remote", "get-url", "origin"):
+            SOURCE.unlink(missing_ok=True)
+            # It may have a password in it.
+            SOURCE.touch(mode=0o600)
+            SOURCE.write_text(origin)
 
 
 def with_defaults(options: InstallOptions) -> InstallOptions:
@@ -89,14 +121,19 @@ def memory_mb() -> int:
     return int(total) // 1024
 
 
-def install(options: InstallOptions, files: CertificateFiles | None) -> None:
-    keep(options)
+def prepare(options: InstallOptions) -> None:
+    """Install what this release needs; nothing that serves changes."""
     packages = ["common", "firewall", "chrony", "updates", "certificate"]
     left_out = ["queue"] if options.size == "small" else []
     install_missing_packages(*packages, without=left_out)
     prepare_environment(PRODUCTION, STACK)
     with step("Compiling"):
         compile_release()
+
+
+def install(options: InstallOptions, files: CertificateFiles | None) -> None:
+    keep(options)
+    prepare(options)
     link_first_release()
     if files:
         use_certificate(files)

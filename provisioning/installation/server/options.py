@@ -93,6 +93,8 @@ def parser() -> argparse.ArgumentParser:
         metavar="NAME=VALUE",
         help="A variable of provisioning/ansible; empty: its usual value.",
     )
+    # Of an upgrade, which calls the release that it brings.
+    add("--step", choices=("prepare", "apply"), default="", help=argparse.SUPPRESS)
     return parser
 
 
@@ -101,10 +103,10 @@ def merge(
 ) -> InstallOptions:
     """Add the options of the last time to those that were given."""
     try:
-        before = asdict(InstallOptions(**json.loads(file.read_text())))
+        before = asdict(read_options(json.loads(file.read_text())))
     except FileNotFoundError:
         before = asdict(InstallOptions(acme=ACME))
-    except (TypeError, ValueError):
+    except (KeyError, TypeError, ValueError):
         raise Refusal(f"{file} can't be read; move it away") from None
     settings = {**before["settings"], **dict(given["settings"])}
     merged = {
@@ -120,6 +122,17 @@ def merge(
         merged["acme"] = ACME
     return InstallOptions(
         **merged, settings={name: value for name, value in settings.items() if value}
+    )
+
+
+def read_options(written: dict[str, Any]) -> InstallOptions:
+    """Return the options that this release knows of those that one has written."""
+    # A newer one may have added some, before a rollback.
+    names = {each.name for each in fields(InstallOptions)}
+    return InstallOptions(
+        # All have always had this.
+        host=written["host"],
+        **{name: written[name] for name in names - {"host"} if name in written},
     )
 
 

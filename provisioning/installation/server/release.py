@@ -2,7 +2,8 @@
 
 `releases/VERSION` has the code with its `.venv`, and never changes; `current` is a
 link to the one that serves. It moves once static files and migrations are done
-(`roles/application/templates/scripts/release.j2`).
+(`roles/application/templates/scripts/release.j2`). Another one takes its place by
+`provisioning/upgrade` only.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from provisioning.installation.server.options import HOME
 
 RELEASES = HOME / "releases"
 CURRENT = HOME / "current"
+# The address of the repository that the first release was a checkout of.
+SOURCE = HOME / "source"
 # What commands leave in a checkout.
 LEFT_OUT = (".git", ".venv", ".stack", ".bench", ".demo", "__pycache__", ".*_cache")
 # Nothing but the code decides the digest.
@@ -31,28 +34,9 @@ def is_release(root: Path = ROOT) -> bool:
 
 def version_of(root: Path = ROOT) -> str:
     """Return the commit's day and number; without git, a digest of the files."""
-    environment = {
-        **os.environ,
-        # The checkout may belong to the user who called sudo.
-        "GIT_CONFIG_COUNT": "1",
-        "GIT_CONFIG_KEY_0": "safe.directory",
-        "GIT_CONFIG_VALUE_0": str(root),
-    }
-
-    def git(*arguments: str) -> str:
-        done = subprocess.run(
-            ["git", "-C", root, *arguments],
-            capture_output=True,
-            text=True,
-            env=environment,
-        )
-        if done.returncode:
-            raise OSError(done.stderr)
-        return done.stdout.strip()
-
     try:
-        changed = git("status", "--porcelain")
-        commit = git("log", "-1", "--format=%cs-%h", "--abbrev=10")
+        changed = git(root, "status", "--porcelain")
+        commit = git(root, "log", "-1", "--format=%cs-%h", "--abbrev=10")
     except OSError:
         return digest_of(root)
     if changed:
@@ -61,6 +45,25 @@ def version_of(root: Path = ROOT) -> str:
             " commit"
         )
     return commit
+
+
+def git(root: Path, *arguments: str) -> str:
+    """Return what git prints about a checkout; raise OSError if it refuses."""
+    done = subprocess.run(
+        ["git", "-C", root, *arguments],
+        capture_output=True,
+        text=True,
+        env={
+            **os.environ,
+            # The checkout may belong to the user who called sudo.
+            "GIT_CONFIG_COUNT": "1",
+            "GIT_CONFIG_KEY_0": "safe.directory",
+            "GIT_CONFIG_VALUE_0": str(root),
+        },
+    )
+    if done.returncode:
+        raise OSError(done.stderr)
+    return done.stdout.strip()
 
 
 def digest_of(root: Path) -> str:
@@ -75,10 +78,16 @@ def digest_of(root: Path) -> str:
     return f"files-{digest.hexdigest()[:12]}"
 
 
-def copy_release(version: str) -> Path:
-    """Copy the checkout, if it is not there yet; all users may read it."""
+def copy_release(version: str, source: Path | None = None) -> Path:
+    """Copy the checkout or a folder, if it is not there yet; all users may read it.
+
+    Refuses other files than those of the release that is there under this name.
+    """
+    source = source or ROOT
     release = RELEASES / version
     if release.exists():
+        if source != ROOT and digest_of(source) != digest_of(release):
+            raise Refusal(f"{release} is there already, with other files")
         return release
     with step(f"Copying release {version}"):
         RELEASES.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -87,7 +96,7 @@ def copy_release(version: str) -> Path:
         draft = RELEASES / f".{version}.new"
         shutil.rmtree(draft, ignore_errors=True)
         ignored = shutil.ignore_patterns(*LEFT_OUT, *NO_CODE)
-        shutil.copytree(ROOT, draft, symlinks=True, ignore=ignored)
+        shutil.copytree(source, draft, symlinks=True, ignore=ignored)
         for folder, _, files in os.walk(draft):
             for path in (Path(folder), *(Path(folder, name) for name in files)):
                 if not path.is_symlink():
@@ -101,6 +110,13 @@ def compile_release() -> None:
     """Compile it once: its programs' users may not write into it."""
     command = [sys.executable, "-m", "compileall", "-q", "-j0", "-x", r"/\.venv/"]
     subprocess.run([*command, str(ROOT)], capture_output=True)
+
+
+def served_release() -> Path | None:
+    """Return the folder of the release that serves; None before the first does."""
+    if CURRENT.is_symlink() and (HOME / "released").exists():
+        return CURRENT.resolve()
+    return None
 
 
 def link_first_release() -> None:

@@ -1,8 +1,10 @@
-"""Install Groundswell on a fresh Debian, and answer a survey there over TLS.
+"""Install Groundswell on a fresh Debian, answer a survey there over TLS, upgrade it.
 
 Makes the machine with debootstrap and runs it with systemd-nspawn: systemd is its
-process 1, the network is its own, and this machine's services are left alone. Needs
-root. The last line is a JSON object; what is not tried yet is null there.
+process 1, the network is its own, and this machine's services are left alone. Then it
+upgrades to made-up releases under load, one of them interrupted, and goes back: with
+the database as it is, and by a restore. Needs root. The last line is a JSON object;
+what is not tried yet is null there.
 """
 
 from __future__ import annotations
@@ -16,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from provisioning.commands import (
-    ROOT,
     Refusal,
     command_parser,
     output_of,
@@ -42,6 +43,8 @@ from provisioning.prove.installing.machine import (
     make_root,
 )
 from provisioning.prove.installing.mail_sink import MailSink
+from provisioning.prove.installing.releases import Releases, copy_code
+from provisioning.prove.installing.upgrading import drill_upgrades, responses
 
 NAME = "survey.example.org"
 EMAIL = "it@example.org"
@@ -101,7 +104,10 @@ def parser() -> argparse.ArgumentParser:
 def drill(machine: Machine, options: argparse.Namespace) -> dict[str, Any]:
     began = time.monotonic()
     make_root(machine.root, options.suite, Mirror.of_this_machine())
-    copy_code(machine.root)
+    code = machine.root / CODE[1:]
+    copy_code(code)
+    releases = Releases(machine.folder, machine.root / "root/releases")
+    releases.trust(code)
     certificate, key = own_certificate(machine.folder, NAME)
     for path, name in ((certificate, "own.pem"), (key, "own.key")):
         shutil.copy(path, machine.root / "root" / name)
@@ -119,6 +125,10 @@ def drill(machine: Machine, options: argparse.Namespace) -> dict[str, Any]:
             machine.run(STACK, "backup", "--full")
         seconds = restart(machine)
         saved_after = answer(machine, codes[1])
+        shutil.copytree(code, releases.repository)
+        upgraded = drill_upgrades(
+            machine, releases, NAME, lambda: answer(machine, codes.pop())
+        )
     return {
         "suite": options.suite,
         "size": options.size,
@@ -130,23 +140,10 @@ def drill(machine: Machine, options: argparse.Namespace) -> dict[str, Any]:
         "rebooted": {"seconds": round(seconds), "saved_over_tls": saved_after},
         "certificate": signed,
         "memory_peak_mb": machine.memory_peak_mb() if options.memory else None,
+        **upgraded,
         # Not tried yet.
-        "upgraded": None,
-        "lost_requests": None,
-        "rolled_back": None,
         "doctor_named": None,
     }
-
-
-def copy_code(root: Path) -> None:
-    """Copy the files of this checkout, as a person who has unpacked them."""
-    listed = ["git", "ls-files", "-co", "--exclude-standard", "-z"]
-    names = output_of(listed, failing="git ls-files fails").split("\0")
-    for name in filter(None, names):
-        if (ROOT / name).is_file():
-            target = root / CODE[1:] / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, target)
 
 
 def install(machine: Machine, size: str, port: int, *, quietly: bool = False) -> float:
@@ -166,10 +163,10 @@ def install(machine: Machine, size: str, port: int, *, quietly: bool = False) ->
 
 
 def load_survey(machine: Machine) -> list[str]:
-    """Load the demonstration; return access codes of two students."""
+    """Load the demonstration; return access codes of four students."""
     with step("Loading a survey"):
         demo = json.loads(machine.run(STACK, "manage", "load_demo", "--json"))
-    return [card["code"] for card in demo["cards"] if card["role"] == "student"][:2]
+    return [card["code"] for card in demo["cards"] if card["role"] == "student"][:4]
 
 
 def answer(machine: Machine, code: str) -> int:
@@ -205,12 +202,6 @@ def key_digest(machine: Machine) -> str:
         " | openssl dgst -sha256 -binary | openssl enc -base64"
     )
     return machine.run("sh", "-c", script).strip()
-
-
-def responses(machine: Machine) -> int:
-    query = "SELECT count(*) FROM survey_response"
-    psql = f"psql -h {HOME}/run -U postgres -d groundswell -Atc '{query}'"
-    return int(machine.run("sh", "-c", psql))
 
 
 def restart(machine: Machine) -> float:
