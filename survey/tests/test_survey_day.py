@@ -269,10 +269,10 @@ def test_the_command_begins_tells_and_ends():
     until = f"{in_an_hour:%H:%M}"
     begun, status = command("on", "--until", until, "--reason", "Everybody answers")
     assert begun["on"] is True and status == 0
-    told, status = command("status")
-    assert told == begun and status == 3
-    assert told["until"][11:16] == until
-    assert (told["reason"], told["by"]) == ("Everybody answers", "survey_day")
+    reported, status = command("status")
+    assert reported == begun and status == 3
+    assert reported["until"][11:16] == until
+    assert (reported["reason"], reported["by"]) == ("Everybody answers", "survey_day")
     with pytest.raises(CommandError, match="on already"):
         command("on", "--until", until, "--reason", "again")
     assert command("off")[0]["on"] is False

@@ -42,6 +42,7 @@ from provisioning.prove.installing.machine import (
     make_root,
 )
 from provisioning.prove.installing.mail_sink import MailSink
+from provisioning.prove.installing.planted_faults import name_faults
 
 NAME = "survey.example.org"
 EMAIL = "it@example.org"
@@ -114,6 +115,7 @@ def drill(machine: Machine, options: argparse.Namespace) -> dict[str, Any]:
         minutes = (time.monotonic() - began) / 60
         codes = load_survey(machine)
         saved = answer(machine, codes[0])
+        named = name_faults(machine, NAME, options.size)
         signed = Authority(machine, NAME).sign() if options.acme else None
         with step("Making a backup"):
             machine.run(STACK, "backup", "--full")
@@ -134,7 +136,7 @@ def drill(machine: Machine, options: argparse.Namespace) -> dict[str, Any]:
         "upgraded": None,
         "lost_requests": None,
         "rolled_back": None,
-        "doctor_named": None,
+        "doctor_named": named,
     }
 
 
