@@ -172,7 +172,7 @@ def read_clock(server: Server) -> Facts:
     try:
         ZoneInfo(zone or "UTC")
         is_known = True
-    except (OSError, ValueError):
+    except (OSError, ValueError, KeyError):
         is_known = False
     return {
         "is_container": is_container(),

@@ -19,13 +19,17 @@ from provisioning.prove.installing.machine import Machine
 DOCTOR = f"{HOME}/current/provisioning/doctor"
 # What it promises, in seconds.
 LONGEST = 30
+STATUSES = {"error": 2, "warning": 1, "note": 0}
 # Before each script. The files in `kept` are put back by `back`.
 SHELL = f"""
 set -eu
 cd {HOME}
 kept=/root/kept; mkdir -p $kept
 supervisor() {{ current/.venv/bin/supervisorctl -c etc/supervisord.conf "$@" >&2; }}
-sql() {{ psql -h $PWD/run -U postgres -d groundswell -qAtX -v ON_ERROR_STOP=1 -c "$@"; }}
+sql() {{
+    psql -h $PWD/run -U postgres -d groundswell -qAtX -v ON_ERROR_STOP=1 -c "$@"
+}}
+workers() {{ ls log | sed -n 's/worker.log$/worker/p'; }}
 keep() {{ cp -a "$1" "$kept/$(echo "$1" | tr / _)"; }}
 back() {{ cp -a "$kept/$(echo "$1" | tr / _)" "$1"; }}
 certificate() {{
@@ -174,8 +178,8 @@ FAULTS = (
     ),
     Fault(
         "jobs.workers",
-        "supervisor stop $(ls log | sed -n 's/worker.log$/worker/p')",
-        "supervisor start $(ls log | sed -n 's/worker.log$/worker/p')",
+        "for each in $(workers); do supervisor stop $each & done; wait",
+        "supervisor start $(workers)",
     ),
     Fault(
         "version.schema",
@@ -272,7 +276,7 @@ def name_faults(machine: Machine, host: str, size: str = "standard") -> str:
         with step(f"Planting {fault.name}"):
             run(machine, fault.plant)
             try:
-                names = findings(machine)
+                names = names_in(examine(machine))
             finally:
                 run(machine, fault.heal)
         if fault.name not in names:
@@ -304,15 +308,18 @@ def refuse_faults(machine: Machine, seconds: float = 0) -> None:
     names: list[str] = []
 
     def is_healthy() -> bool:
-        names[:] = findings(machine)
+        report = examine(machine)
+        names[:] = names_in(report)
+        # All can be looked at, too.
+        names.extend(report["left_out"])
         return not names
 
     if not wait_until(is_healthy, seconds=seconds, pause=5):
         raise Refusal(f"A healthy machine has {', '.join(names)}")
 
 
-def findings(machine: Machine) -> list[str]:
-    """Return the names of warnings and errors."""
+def examine(machine: Machine) -> dict[str, Any]:
+    """Return the doctor's report; raise Refusal if it is late or contradicts itself."""
     began = time.monotonic()
     done = machine.call(DOCTOR, "--json")
     if (seconds := time.monotonic() - began) > LONGEST:
@@ -321,9 +328,15 @@ def findings(machine: Machine) -> list[str]:
         report: dict[str, Any] = json.loads(done.stdout)
     except ValueError:
         raise Refusal(f"doctor fails: {done.stderr.decode()[-300:]}") from None
-    serious = [each for each in report["findings"] if each["severity"] != "note"]
-    statuses = {"error": 2, "warning": 1}
-    expected = max((statuses[each["severity"]] for each in serious), default=0)
+    statuses = [STATUSES[each["severity"]] for each in report["findings"]]
+    expected = max(statuses, default=0)
     if not done.returncode == report["status"] == expected:
         raise Refusal(f"doctor ends with {done.returncode}, not with {expected}")
-    return [each["name"] for each in serious]
+    return report
+
+
+def names_in(report: dict[str, Any]) -> list[str]:
+    """Return the names of warnings and errors."""
+    return [
+        each["name"] for each in report["findings"] if STATUSES[each["severity"]] > 0
+    ]

@@ -432,6 +432,12 @@ def test_readers_of_this_machine_give_what_the_judges_take(tmp_path):
             list(check.judge(server, json.loads(json.dumps(facts))))
 
 
+def test_a_zone_that_the_system_does_not_know_is_found():
+    for zone, is_known in (("America/Chicago", True), ("America/Atlantis", False)):
+        server = Server(HOME, True, {"time_zone": zone}, True, True)
+        assert machine.read_clock(server)["zone_is_known"] is is_known
+
+
 def test_secrets_that_others_may_read_are_found(tmp_path):
     (tmp_path / "secrets").mkdir(mode=0o700)
     for name, mode in (("closed", 0o600), ("open", 0o644)):
