@@ -186,6 +186,13 @@ SECTIONS = (
                 C.MANAGE_SURVEYS,
                 _("Enter holidays, on which nobody is reminded."),
             ),
+            SectionPage(
+                _("Survey day"),
+                "survey_day",
+                C.MANAGE_SURVEYS,
+                _("Let exports, scores and syncs wait while very many people answer."),
+                synonyms=_("pause jobs, wait, busy day"),
+            ),
         ),
     ),
     Section(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-DAY = 86_400
+from provisioning.monitoring import thresholds
+from provisioning.monitoring.thresholds import DAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +98,8 @@ ALERTS = (
     Alert(
         "ReplicaLags",
         "the replica is down or more than 30 s behind",
-        'groundswell_replica_lag_seconds > 30 or groundswell_up{dependency="replica"}'
-        " == 0",
+        f"groundswell_replica_lag_seconds > {thresholds.REPLICA_LAG}"
+        ' or groundswell_up{dependency="replica"} == 0',
         "warning",
         "reports are old and reads go to the primary; on a fleet a standby is missing."
         " Its log, its disk and its network; [failing over](failover.md)",
@@ -115,7 +116,8 @@ ALERTS = (
     Alert(
         "RedisNearlyFull",
         "the Redis of sessions is nearly full",
-        "groundswell_redis_memory_bytes > 0.9 * groundswell_redis_memory_limit_bytes"
+        f"groundswell_redis_memory_bytes > {thresholds.REDIS_FULL}"
+        " * groundswell_redis_memory_limit_bytes"
         " and groundswell_redis_memory_limit_bytes > 0",
         "critical",
         "at its limit nobody new gets in: raise `maxmemory` (`provisioning/run"
@@ -138,12 +140,13 @@ ALERTS = (
         " groundswell_jobs_running == 0",
         "warning",
         "workers hang or are too few: `/engineers/` shows since when",
-        "15m",
+        f"{thresholds.JOBS_WAIT}m",
     ),
     Alert(
         "DiskNearlyFull",
         "less than a tenth of the disk is free",
-        "groundswell_disk_free_bytes < 0.1 * groundswell_disk_bytes",
+        f"groundswell_disk_free_bytes < {thresholds.DISK_FREE}"
+        " * groundswell_disk_bytes",
         "critical",
         "on one machine saving stops with it: old logs, old exports, a larger disk."
         " Hosts of a database need the rule of their own exporter",
@@ -152,7 +155,8 @@ ALERTS = (
     Alert(
         "CertificateEnds",
         "nginx's certificate ends in less than two weeks",
-        f"groundswell_certificate_timestamp_seconds - time() < 14 * {DAY}",
+        "groundswell_certificate_timestamp_seconds - time()"
+        f" < {thresholds.CERTIFICATE_ENDS} * {DAY}",
         "warning",
         "renew it and reload nginx; afterwards no browser gets in",
         "1h",
@@ -160,7 +164,7 @@ ALERTS = (
     Alert(
         "ClockWrong",
         "a host's clock is wrong",
-        "abs(groundswell_clock_offset_seconds) > 5",
+        f"abs(groundswell_clock_offset_seconds) > {thresholds.CLOCK_OFFSET}",
         "warning",
         "`chronyc tracking` on that host and on the primary's; [Which clock"
         " decides](../decisions/0077-which-clock-decides.md) says what it does"
@@ -180,14 +184,16 @@ ALERTS = (
     Alert(
         "NoBackup",
         "no backup is made",
-        f"time() - groundswell_backup_timestamp_seconds > 2 * {DAY}",
+        "time() - groundswell_backup_timestamp_seconds"
+        f" > {thresholds.BACKUP_AGE} * {DAY}",
         "critical",
         "`provisioning/stack logs backup`; see [backups](backups.md)",
     ),
     Alert(
         "BackupCertificateEnds",
         "a certificate of pgBackRest ends soon",
-        f"groundswell_backup_certificate_timestamp_seconds - time() < 30 * {DAY}",
+        "groundswell_backup_certificate_timestamp_seconds - time()"
+        f" < {thresholds.BACKUP_CERTIFICATE_ENDS} * {DAY}",
         "warning",
         "run the playbook (`provisioning/stack up`), which renews it, and copy the one"
         " of the repository's host there; see [backups](backups.md)",
@@ -196,7 +202,7 @@ ALERTS = (
         "RestoreDrill",
         "the last restore drill failed, or none runs",
         "groundswell_drill_ok == 0 or time() - groundswell_drill_timestamp_seconds"
-        f" > 9 * {DAY}",
+        f" > {thresholds.DRILL_AGE} * {DAY}",
         "warning",
         "`/engineers/survey/backuprun/` says what differed; `provisioning/run"
         " drill_restore --stack` repeats it. Until it is 1, make a full backup and do"
@@ -205,7 +211,8 @@ ALERTS = (
     Alert(
         "LogNotArchived",
         "the log is not archived",
-        "time() - groundswell_log_archived_timestamp_seconds > 600"
+        "time() - groundswell_log_archived_timestamp_seconds"
+        f" > {thresholds.ARCHIVE_DELAY}"
         " and on () sum(increase(groundswell_page_saves_total[10m])) > 0",
         "critical",
         "the repository is away or full: `log/backup/`. Saving goes on; after"

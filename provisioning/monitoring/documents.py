@@ -26,7 +26,7 @@ SECTIONS = {
     "Waiting and pools": ("listen_", "pool_", "sessions"),
     "Servers": ("up", "replica_", "commits", "wal_", "clock_", "disk_", "certificate_"),
     "Caches": ("cache_", "redis_"),
-    "Jobs and workers": ("queue_", "jobs_", "workers_"),
+    "Jobs and workers": ("queue_", "jobs_", "workers_", "survey_day_"),
     "Backups": ("backup_", "drill_", "log_"),
     "Roster feeds": ("feed_",),
     "E-mails and message platforms": ("email_", "messages"),

@@ -49,7 +49,7 @@ class ExportResult:
     responses: int
 
 
-@makes(Export, "by", "project")
+@makes(Export, "by", "project", waits=True)
 def make_export(export: Export, folder: Path, progress: Progress) -> None:
     # The person may have lost the role since requesting it.
     if not export.is_allowed(Permissions(export.by)):

@@ -15,7 +15,7 @@ from survey.models import Administration, Job
 from survey.work.jobs import Progress, job, start
 
 
-@job("results.count", long=True)
+@job("results.count", long=True, waits=True)
 def count_results(job: Job, progress: Progress) -> None:
     administration = Administration.objects.select_related("published__survey").get(
         pk=job.subject_id or 0

@@ -150,7 +150,7 @@ def has_reports(
     return decided(shown).exists()
 
 
-@makes(ReportArchive, "by", "district")
+@makes(ReportArchive, "by", "district", waits=True)
 def make_archive(archive: ReportArchive, folder: Path, progress: Progress) -> None:
     permissions = Permissions(archive.by)
     # The user may have lost the role since requesting it.

@@ -19,12 +19,12 @@ from survey.work.jobs import Progress, job, start
 RETRY_AFTER = timedelta(hours=1)
 
 
-@job("scores.calculate", long=True)
+@job("scores.calculate", long=True, waits=True)
 def calculate_scores(job: Job, progress: Progress) -> None:
     _calculate(job, progress, recalculate=False)
 
 
-@job("scores.recalculate", long=True)
+@job("scores.recalculate", long=True, waits=True)
 def recalculate_scores(job: Job, progress: Progress) -> None:
     _calculate(job, progress, recalculate=True)
 

@@ -1,9 +1,13 @@
-"""Count waiting and running jobs by queue, and idle workers by pool."""
+"""Count waiting and running jobs by queue, and idle workers by pool.
+
+Jobs that wait for the end of a survey day have a figure of their own: they are no
+reason for an alert.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import closing
 from typing import Any
 
@@ -18,6 +22,10 @@ SELECT kind, count(*) AS count,
        state = 'running' AND heartbeat_at > now() - interval '30 seconds' AS runs
 FROM survey_job WHERE ended_at IS NULL GROUP BY 1, 3
 """
+SURVEY_DAY = """
+SELECT extract(epoch FROM ends_at)::float AS ends_at FROM survey_surveyday
+WHERE ended_at IS NULL AND ends_at > now()
+"""
 
 
 def read_jobs() -> Answer:
@@ -29,25 +37,36 @@ def read_jobs() -> Answer:
         return NOT_SET_UP
     with closing(PostgreSQLProbe("default")) as server:
         rows = server.rows(UNFINISHED)
+        days = server.rows(SURVEY_DAY)
     queues = {kind.name: kind.queue for kind in JOB_KINDS.values()}
-    return Answer(True, "counted", samples=samples_of(rows, queues))
+    held = {kind.name for kind in JOB_KINDS.values() if kind.waits} if days else set()
+    samples = samples_of(rows, queues, held)
+    ends_at = days[0]["ends_at"] if days else 0.0
+    samples.append(("survey_day_ends_timestamp_seconds", ends_at, ()))
+    return Answer(True, "counted", samples=samples)
 
 
 def samples_of(
-    rows: Iterable[Mapping[str, Any]], queues: Mapping[str, str]
+    rows: Iterable[Mapping[str, Any]],
+    queues: Mapping[str, str],
+    held_kinds: Collection[str] = (),
 ) -> list[Sample]:
     """Return the samples of unfinished jobs; `queues` maps kinds to queues."""
     from survey.work.jobs import POOLS
 
     waiting: Counter[str] = Counter()
     running: Counter[str] = Counter()
+    held: Counter[str] = Counter()
     for row in rows:
         if queue := queues.get(row["kind"]):
-            (running if row["runs"] else waiting)[queue] += row["count"]
+            is_held = not row["runs"] and row["kind"] in held_kinds
+            counts = held if is_held else running if row["runs"] else waiting
+            counts[queue] += row["count"]
     samples: list[Sample] = []
     for pool in POOLS:
         for queue in pool:
             samples.append(("jobs_waiting", float(waiting[queue]), (queue,)))
+            samples.append(("jobs_held", float(held[queue]), (queue,)))
             samples.append(("jobs_running", float(running[queue]), (queue,)))
         # A pool is known by the last of its queues.
         if workers := settings.JOB_WORKERS.get(pool[-1]):

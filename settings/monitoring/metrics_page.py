@@ -182,7 +182,15 @@ SERVER_METRICS: dict[str, tuple[tuple[str, ...], str]] = {
         "Jobs that no worker runs yet, or whose worker died. confirmed, long and scans"
         " have the same workers, in this order. Scans wait in their window.",
     ),
+    "jobs_held": (
+        ("queue",),
+        "Jobs that wait for the end of a survey day; jobs_waiting lacks them.",
+    ),
     "jobs_running": (("queue",), "Jobs that a worker runs."),
+    "survey_day_ends_timestamp_seconds": (
+        (),
+        "When the survey day ends that is on; 0 without one.",
+    ),
     "workers_idle": (
         ("pool",),
         "Workers of downloads, and of scans (with confirmed and long), that have no"

@@ -110,6 +110,8 @@ ROSTERS = {
     ),
 }
 SURVEYS = {
+    "begin survey day": gettext_noop("{who} began a survey day: {subject}"),
+    "end survey day": gettext_noop("{who} ended a survey day: {subject}"),
     "open administration": gettext_noop("{who} planned {subject}"),
     "change administration": gettext_noop("{who} changed {subject}"),
     "close administration": gettext_noop("{who} closed {subject}"),

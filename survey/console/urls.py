@@ -36,6 +36,7 @@ from survey.console.schools import views as schools
 from survey.console.settings import place_views as place_pages
 from survey.console.settings import views as settings
 from survey.console.settings.scope import PlaceConverter
+from survey.console.survey_day import views as survey_day
 from survey.console.surveys import (
     bank,
     check,
@@ -121,6 +122,8 @@ urlpatterns = [
         calendar.calendar_remove,
         name="calendar_remove",
     ),
+    path("settings/survey-day/", survey_day.survey_day, name="survey_day"),
+    path("settings/survey-day/end/", survey_day.survey_day_end, name="survey_day_end"),
     *people.urlpatterns,
     # Login cards of an administration.
     path(CARDS, cards.cards_list, name="cards_list"),

@@ -59,6 +59,7 @@ from survey.models.roster_missing import RosterMissing
 from survey.models.roster_undo import RosterChange, RosterUndo
 from survey.models.school_count import SchoolCount
 from survey.models.school_import import SchoolImport
+from survey.models.survey_day import SurveyDay
 
 __all__ = [
     "DayOff",
@@ -117,6 +118,7 @@ __all__ = [
     "SchoolImport",
     "SuppressedAddress",
     "Survey",
+    "SurveyDay",
     "SurveyMeasures",
     "SurveyUpload",
     "Wave",

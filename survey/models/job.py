@@ -81,3 +81,9 @@ class Job(Table):
     def is_stoppable(self) -> bool:
         kind = JOB_KINDS.get(self.kind)
         return not self.is_over and (kind is None or kind.is_stoppable)
+
+    @property
+    def waits_for_survey_day(self) -> bool:
+        """Whether it waits as long as a survey day is on."""
+        kind = JOB_KINDS.get(self.kind)
+        return self.state == self.State.WAITING and kind is not None and kind.waits

@@ -61,3 +61,8 @@ def make_slowly(job: Job, progress: Progress) -> None:
 @job("test.refuse")
 def refuse(job: Job, progress: Progress) -> None:
     raise JobRefused("Row 3 has no school. Write one, and upload the file again.")
+
+
+@job("test.wait", long=True, waits=True)
+def make_after_survey_days(job: Job, progress: Progress) -> None:
+    make(job, progress)

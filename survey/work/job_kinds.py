@@ -16,6 +16,8 @@ class JobKind:
     queue: str
     # Some jobs do harm when they are half done.
     is_stoppable: bool = True
+    # Whether it can wait for the end of a survey day.
+    waits: bool = False
 
     def __call__(self, *args: object) -> None:
         self.run(*args)

@@ -50,6 +50,7 @@ from accounts.models import User
 from accounts.retry_delays import RetryDelays
 from accounts.row_leases import RowLease
 from survey.models import Job
+from survey.work import survey_day
 from survey.work.job_kinds import JOB_KINDS, JobKind
 
 log = logging.getLogger(__name__)
@@ -132,16 +133,23 @@ _stopping = threading.Event()
 
 
 def job(
-    name: str, *, long: bool = False, queue: str = "", stoppable: bool = True
+    name: str,
+    *,
+    long: bool = False,
+    queue: str = "",
+    stoppable: bool = True,
+    waits: bool = False,
 ) -> Callable[[JobFunction], JobKind]:
     """Register a function as a kind of job.
 
     `long` is for jobs that may take minutes: they wait only for each other.
-    `queue` is for jobs with workers of their own.
+    `queue` is for jobs with workers of their own. On a survey day no worker takes
+    those that `waits`.
     """
 
     def register(run: JobFunction) -> JobKind:
-        kind = JobKind(name, run, queue or (LONG if long else QUICK), stoppable)
+        in_queue = queue or (LONG if long else QUICK)
+        kind = JobKind(name, run, in_queue, stoppable, waits)
         JOB_KINDS[name] = kind
         return kind
 
@@ -193,15 +201,20 @@ def kinds_of(*queues: str) -> list[str]:
 
 
 def runnable_jobs(*queues: str) -> QuerySet[Job]:
-    """Waiting jobs and jobs of dead workers, oldest first, of known kinds."""
+    """Waiting jobs and jobs of dead workers, oldest first, of known kinds.
+
+    Without those that wait for the end of a survey day.
+    """
     kinds = kinds_of(*(queues or QUEUES))
-    return Job.objects.filter(LEASE.is_free, ended_at=None, kind__in=kinds).order_by(
-        "created_at", "pk"
-    )
+    waiting_kinds = [name for name in kinds if JOB_KINDS[name].waits]
+    may_run = ~Q(kind__in=waiting_kinds) | survey_day.is_off()
+    unfinished = Job.objects.filter(LEASE.is_free, ended_at=None, kind__in=kinds)
+    return unfinished.filter(may_run).order_by("created_at", "pk")
 
 
 def wake_forgotten() -> None:
     """Send the messages of runnable jobs again; fail old jobs of unknown kinds."""
+    survey_day.refresh()
     old = Job.objects.filter(ended_at=None, created_at__lt=Now() - UNKNOWN_KIND_AFTER)
     old.exclude(kind__in=JOB_KINDS).update(
         state=Job.State.FAILED, ended_at=Now(), message=_(UNKNOWN_KIND)

@@ -180,7 +180,7 @@ def send(
 
 
 def makes(
-    kind: type[Requested], *related: str
+    kind: type[Requested], *related: str, waits: bool = False
 ) -> Callable[[Callable[[Requested, Path, Progress], None]], JobKind]:
     """Register a function that makes files of a kind, in a folder of its own.
 
@@ -188,7 +188,7 @@ def makes(
     """
 
     def register(make: Callable[[Requested, Path, Progress], None]) -> JobKind:
-        @job(kind.JOB, long=True)
+        @job(kind.JOB, long=True, waits=waits)
         def run(job: Job, progress: Progress) -> None:
             # From the primary: on the replica the row may not have arrived yet.
             known = kind._default_manager.using(DEFAULT_DB_ALIAS)

@@ -3,8 +3,7 @@
 Makes the machine with debootstrap and runs it with systemd-nspawn: systemd is its
 process 1, the network is its own, and this machine's services are left alone. Then it
 upgrades to made-up releases under load, one of them interrupted, and goes back: with
-the database as it is, and by a restore. Needs root. The last line is a JSON object;
-what is not tried yet is null there.
+the database as it is, and by a restore. Needs root. The last line is a JSON object.
 """
 
 from __future__ import annotations
@@ -43,6 +42,7 @@ from provisioning.prove.installing.machine import (
     make_root,
 )
 from provisioning.prove.installing.mail_sink import MailSink
+from provisioning.prove.installing.planted_faults import name_faults
 from provisioning.prove.installing.releases import Releases, copy_code
 from provisioning.prove.installing.upgrading import drill_upgrades, responses
 
@@ -120,6 +120,7 @@ def drill(machine: Machine, options: argparse.Namespace) -> dict[str, Any]:
         minutes = (time.monotonic() - began) / 60
         codes = load_survey(machine)
         saved = answer(machine, codes[0])
+        named = name_faults(machine, NAME, options.size)
         signed = Authority(machine, NAME).sign() if options.acme else None
         with step("Making a backup"):
             machine.run(STACK, "backup", "--full")
@@ -141,8 +142,7 @@ def drill(machine: Machine, options: argparse.Namespace) -> dict[str, Any]:
         "certificate": signed,
         "memory_peak_mb": machine.memory_peak_mb() if options.memory else None,
         **upgraded,
-        # Not tried yet.
-        "doctor_named": None,
+        "doctor_named": named,
     }
 
 

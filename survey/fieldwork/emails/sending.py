@@ -40,6 +40,7 @@ from survey.fieldwork.emails.delivery import (
 )
 from survey.fieldwork.emails.messages import Texts, texts_of, write_message
 from survey.models import EmailDelivery, EmailSchedule, EmailStep, Job
+from survey.work import survey_day
 from survey.work.jobs import EMAILS, Progress, job, start
 
 log = logging.getLogger(__name__)
@@ -71,13 +72,20 @@ def pause_reason(schedule: EmailSchedule) -> str:
     return _(PAUSED) % values if is_usual else schedule.pause_reason
 
 
+def is_urgent() -> Q:
+    """Steps that are sent now: on a survey day only invitations, which have codes."""
+    return Q(kind=Kind.INVITATION) | survey_day.is_off()
+
+
 def start_due() -> None:
     """Start a job for each schedule with e-mails that may be due."""
     now = timezone.now()
     is_open = Q(administration__closes_at__gt=now)
     thanks = EmailStep.objects.filter(schedule=OuterRef("pk"), kind=Kind.THANKS)
     awake = EmailStep.objects.filter(
-        Q(rests_until=None) | Q(rests_until__lte=now), schedule=OuterRef("pk")
+        Q(rests_until=None) | Q(rests_until__lte=now),
+        is_urgent(),
+        schedule=OuterRef("pk"),
     )
     unfinished = Job.objects.filter(
         kind=send_emails.name, subject_id=OuterRef("pk"), ended_at=None
@@ -157,7 +165,7 @@ class Sender:
     def run(self) -> None:
         now = timezone.now()
         steps = self.schedule.steps.filter(
-            Q(rests_until=None) | Q(rests_until__lte=now)
+            Q(rests_until=None) | Q(rests_until__lte=now), is_urgent()
         )
         try:
             for step in steps.order_by("kind", "days"):

@@ -25,7 +25,7 @@ from survey.models import (
 )
 from survey.people.access_codes import code_of, format_code
 from survey.tests.people import invite
-from survey.work import jobs
+from survey.work import jobs, survey_day
 
 pytestmark = pytest.mark.django_db
 
@@ -479,3 +479,30 @@ def test_an_email_costs_one_transaction_of_two_statements(
         statements = [row["sql"] for row in captured if "SAVEPOINT" not in row["sql"]]
         counts.append(len(statements))
     assert counts[1] - counts[0] == 2 * 2
+
+
+def test_on_a_survey_day_reminders_wait_and_invitations_are_sent(
+    confirmed, people, send
+):
+    survey_day.begin(
+        ends_at=timezone.now() + timedelta(hours=2), reason="Everybody", by="test"
+    )
+    send(confirmed)
+    assert len(mail.outbox) == 3
+    move_back(days=3)
+    send(confirmed)
+    assert not EmailDelivery.objects.filter(**REMINDER).exists()
+    # Only steps that are sent now start a job.
+    confirmed.steps.filter(kind="invitation").update(
+        rests_until=timezone.now() + timedelta(minutes=5)
+    )
+    Job.objects.all().delete()
+    sending.start_due()
+    assert not Job.objects.exists()
+
+    # The twin: the same moment without a survey day.
+    survey_day.end(by="test")
+    sending.start_due()
+    assert Job.objects.exists()
+    send(confirmed)
+    assert EmailDelivery.objects.filter(**REMINDER).count() == 3

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from provisioning.commands import ROOT
 from provisioning.installation.environment import path_of_program
 from provisioning.installation.playbook import ANSIBLE
 from provisioning.installation.postgresql import postgresql_programs
@@ -177,13 +178,37 @@ def test_programs_start_from_the_link_and_releases_from_their_folder(standard):
         for text in (
             f"cd {new}\n",
             f"{new}/.venv/bin/python -m provisioning",
-            f"{new}/.venv/bin/python {new}/manage.py migrate",
+            f"env --chdir={new} {new}/.venv/bin/python {new}/manage.py migrate",
             f"ln -sfn {new} {standard}/current.new",
         )
     ]
     # The link moves last.
     assert at == sorted(at)
     assert f"cd {standard}/current " in (standard / "etc/app/run").read_text()
+
+
+@pytest.mark.parametrize("chdir", [True, False])
+def test_migrations_are_those_of_the_release_and_not_of_the_current_folder(
+    tmp_path, chdir
+):
+    """With a twin: from the folder of the old code, Python reads the old code."""
+    for app in ("accounts", "survey"):
+        (tmp_path / app).mkdir()
+        (tmp_path / app / "__init__.py").write_text("raise SystemExit('old code')")
+    command = [sys.executable, ROOT / "manage.py", "showmigrations", "survey"]
+    done = subprocess.run(
+        ["env", f"--chdir={ROOT}", *command] if chdir else command,
+        cwd=tmp_path,
+        env={
+            **os.environ,
+            "DJANGO_SETTINGS_MODULE": "settings.embedded",
+            "GROUNDSWELL_DATA": str(tmp_path / "data"),
+        },
+        capture_output=True,
+        text=True,
+    )
+    assert ("0001_tables" in done.stdout) is chdir, done.stderr
+    assert ("old code" in done.stderr) is not chdir
 
 
 def test_no_server_but_the_web_is_reached_from_outside(standard):

@@ -34,7 +34,7 @@ from survey.work.jobs import (
 Stage = FeedStage.Stage
 
 
-@job("feed.download", queue=DOWNLOADS)
+@job("feed.download", queue=DOWNLOADS, waits=True)
 def download_feed(job: Job, progress: Progress) -> None:
     with running_scan(job) as scan:
         if scan and not is_done(scan, Stage.DOWNLOAD):
@@ -43,7 +43,7 @@ def download_feed(job: Job, progress: Progress) -> None:
 
 # Not stoppable as a job: a part may have been applied. `cancel_scan` cancels
 # scans, and knows when it is too late.
-@job("feed.scan", queue=SCANS, stoppable=False)
+@job("feed.scan", queue=SCANS, stoppable=False, waits=True)
 def process_scan(job: Job, progress: Progress) -> None:
     """Parse, compare and apply, each unless it is done."""
     with running_scan(job) as scan:
@@ -54,7 +54,7 @@ def process_scan(job: Job, progress: Progress) -> None:
         apply_if_running(scan, progress)
 
 
-@job("feed.confirmed", queue=CONFIRMED, stoppable=False)
+@job("feed.confirmed", queue=CONFIRMED, stoppable=False, waits=True)
 def apply_confirmed_scan(job: Job, progress: Progress) -> None:
     with running_scan(job) as scan:
         apply_if_running(scan, progress)
