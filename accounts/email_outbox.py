@@ -34,6 +34,7 @@ from accounts.models import QueuedEmail, User
 from accounts.place_settings import CONTACT, own_values
 from accounts.retry_delays import RetryDelays
 from accounts.row_leases import RowLease
+from settings.monitoring import stores  # noqa: TID251
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +90,8 @@ def _wake(task: str, *arguments: object) -> None:
     if settings.JOBS_BY_MESSAGE:
         try:
             # By name, because the task's module imports this one.
-            signature(task, app=current_app).delay(*arguments)
+            with stores.timed(stores.RABBITMQ):
+                signature(task, app=current_app).delay(*arguments)
         except (OSError, OperationalError):
             log.warning("e-mails are delayed: no message broker")
 

@@ -275,7 +275,7 @@ FILES_FOLDER = env.str("GROUNDSWELL_FILES", default=str(BASE_DIR / ".files"))
 # The internal nginx location of that folder. If empty, Django sends the files.
 FILES_ADDRESS = env.str("GROUNDSWELL_FILES_ADDRESS", default="")
 PRIVATE_FILES: dict[str, Any] = {
-    "BACKEND": "django.core.files.storage.FileSystemStorage",
+    "BACKEND": "settings.infrastructure.file_storage.TimedFileStorage",
     "OPTIONS": {
         "location": FILES_FOLDER,
         "file_permissions_mode": 0o600,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from settings.infrastructure.cache_backends import SignedJson
+from settings.infrastructure.database_connections import TimedConnection
 
 RESPONDENT_SESSION_ENGINE = "settings.infrastructure.sessions"
 SESSION_CACHE_ALIAS = "sessions"
@@ -34,7 +35,11 @@ def postgresql(
         # pgbouncer gives the connection to another client after a transaction, so
         # a cursor that outlives it would fail.
         "DISABLE_SERVER_SIDE_CURSORS": True,
-        "OPTIONS": {"connect_timeout": 2, **verified},
+        "OPTIONS": {
+            "connect_timeout": 2,
+            "connection_factory": TimedConnection,
+            **verified,
+        },
     }
 
 

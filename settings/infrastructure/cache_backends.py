@@ -19,6 +19,7 @@ from redis.exceptions import RedisError, ResponseError
 from redis.retry import Retry
 
 from settings.infrastructure.circuit_breaker import CircuitBreaker
+from settings.monitoring import stores
 
 OPTIONS: dict[str, object] = {
     # Treat a server that is down as an empty cache.
@@ -71,6 +72,22 @@ class KeepAliveMemcached(PyMemcacheCache):
     def __init__(self, server: str | list[str], params: Parameters) -> None:
         options = {**OPTIONS, "serde": SignedJson(), **(params.get("OPTIONS") or {})}
         super().__init__(server, {**params, "OPTIONS": options})
+
+    def get(self, *key: Any, **options: Any) -> Any:
+        with stores.timed(stores.MEMCACHED):
+            return super().get(*key, **options)
+
+    def set(self, *entry: Any, **options: Any) -> Any:
+        with stores.timed(stores.MEMCACHED):
+            return super().set(*entry, **options)
+
+    def add(self, *entry: Any, **options: Any) -> Any:
+        with stores.timed(stores.MEMCACHED):
+            return super().add(*entry, **options)
+
+    def get_many(self, *keys: Any, **options: Any) -> Any:
+        with stores.timed(stores.MEMCACHED):
+            return super().get_many(*keys, **options)
 
     def close(self, **kwargs: object) -> None:
         # Django closes its caches after each request; reconnecting would cost
@@ -173,6 +190,13 @@ class KeepAliveRedis(BaseCache):
         return self._ask("SET", name, json.dumps(value), *life, *how) is not None
 
     def _ask(self, *command: Any) -> object:
+        # Most page saves are not measured, and a look costs less than `timed`.
+        if stores.measured() is None:
+            return self._ask_now(*command)
+        with stores.timed(stores.REDIS):
+            return self._ask_now(*command)
+
+    def _ask_now(self, *command: Any) -> object:
         if not self._breaker.allows():
             raise RedisUnavailable
         connection = self._connection

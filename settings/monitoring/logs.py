@@ -32,7 +32,12 @@ from uuid import uuid4
 
 ROOT = f"{Path(__file__).resolve().parent.parent.parent}/"
 OURS = ("accounts", "survey", "reports", "settings", "provisioning")
-FIELDS = ("view", "status", "ms", "outcome", "dependency", "count")
+# Of a slow request: how long it waited for each store.
+STORE_FIELDS = tuple(
+    f"{name}_ms"
+    for name in ("primary", "replica", "redis", "memcached", "rabbitmq", "files")
+)
+FIELDS = ("view", "status", "ms", "outcome", "dependency", "count", *STORE_FIELDS)
 HARMLESS = re.compile(r"[A-Za-z][A-Za-z_.:]{0,60}")
 WITHHELD = "(text withheld)"
 # nginx's $request_id has 32 digits.
@@ -84,6 +89,8 @@ class Trace:
     started: float
     view: str = ""
     task: str = ""
+    # Seconds by store, while they are measured; see `stores`.
+    stores: dict[str, float] | None = None
 
 
 # Key of the trace in request.META, because Django logs a 5xx after the middleware

@@ -15,8 +15,8 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.utils.module_loading import import_string
 
-from settings.monitoring import logs
-from settings.monitoring.metrics import observed
+from settings.monitoring import logs, stores
+from settings.monitoring.metrics import count_stores, observed
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ SLOW = 1.0
 
 
 class MonitoringMiddleware:
-    """Trace one request. Costs at most 15 µs."""
+    """Trace one request. Costs at most 20 µs, and 2 µs for each statement."""
 
     def __init__(self, get_response: View) -> None:
         self.get_response = get_response
@@ -41,6 +41,7 @@ class MonitoringMiddleware:
             return page(request)
         trace = logs.begin(request.META.get("HTTP_X_REQUEST_ID", ""))
         request.META[logs.KEY] = trace
+        stores.begin(trace)
         try:
             response = self.get_response(request)
             response.headers["X-Request-ID"] = trace.request_id
@@ -51,6 +52,7 @@ class MonitoringMiddleware:
                 outcome=getattr(response, "outcome", ""),
             )
         finally:
+            stores.finish()
             logs.end()
         return response
 
@@ -62,13 +64,23 @@ class MonitoringMiddleware:
             request.META[logs.KEY].view = match.view_name
 
 
-def finished(trace: logs.Trace, status: int, *, method: str, outcome: str) -> None:
-    """Count a request, and log a slow one."""
+def finished(
+    trace: logs.Trace, status: int, *, method: str, outcome: str, weight: int = 1
+) -> None:
+    """Count a request, and log a slow one.
+
+    `weight` is of how many requests the time in stores was measured in one.
+    """
     seconds = time.perf_counter() - trace.started
     try:
         observed(trace.view, seconds, status, method=method, outcome=outcome)
+        count_stores(trace.view, trace.stores or {}, weight)
     except Exception:
         # The response is valid and must not be replaced by an error.
         log.exception("not counted")
     if seconds > SLOW:
-        log.warning("slow", extra={"status": status})
+        waits = {
+            f"{store}_ms": round(waited * 1000, 1)
+            for store, waited in (trace.stores or {}).items()
+        }
+        log.warning("slow", extra={"status": status, **waits})

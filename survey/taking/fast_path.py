@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from http.client import responses
 from importlib import import_module
 from io import BytesIO
+from itertools import count
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -27,7 +28,7 @@ from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
 from django.db import connection
 from django.http import parse_cookie
 
-from settings.monitoring import logs  # noqa: TID251
+from settings.monitoring import logs, stores  # noqa: TID251
 from settings.monitoring.middleware import finished  # noqa: TID251
 from survey.fieldwork.message_platforms.fast_path import answer_directly
 from survey.taking.page_save import (
@@ -76,6 +77,7 @@ class FastPath:
     def __init__(self) -> None:
         self.django = WSGIHandler()
         self.sessions = import_module(settings.RESPONDENT_SESSION_ENGINE).SessionStore
+        self.saves = count()
         self.origins: dict[tuple[str | None, ...], OriginHeaders] = {}
         proxy = settings.SECURE_PROXY_SSL_HEADER
         self.scheme_header = proxy[0] if proxy else "wsgi.url_scheme"
@@ -90,10 +92,18 @@ class FastPath:
             return self.django(environ, start_response)
         trace = logs.begin(environ.get("HTTP_X_REQUEST_ID", ""))
         trace.view = "survey_change_page"
+        if next(self.saves) % stores.SAMPLED == 0:
+            stores.begin(trace)
         try:
             origin_headers = self._origin_headers(environ)
             reply = self._reply(environ, origin_headers.origin, int(page[1]))
-            finished(trace, reply.status, method="POST", outcome=reply.outcome)
+            finished(
+                trace,
+                reply.status,
+                method="POST",
+                outcome=reply.outcome,
+                weight=stores.SAMPLED,
+            )
         except (FallBackToDjango, BadRequest):
             return self.django(environ, start_response)
         except Exception:
@@ -102,6 +112,8 @@ class FastPath:
             log.exception("The fast path failed; Django answers.")
             return self.django(environ, start_response)
         finally:
+            if trace.stores is not None:
+                stores.finish()
             logs.end()
         body = json.dumps(reply.content).encode()
         headers = [

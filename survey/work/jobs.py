@@ -49,6 +49,7 @@ from accounts.language import language_of
 from accounts.models import User
 from accounts.retry_delays import RetryDelays
 from accounts.row_leases import RowLease
+from settings.monitoring import stores  # noqa: TID251
 from survey.models import Job
 from survey.work import survey_day
 from survey.work.job_kinds import JOB_KINDS, JobKind
@@ -174,7 +175,8 @@ def wake(pk: int, queue: str = QUICK, *, expires: int | None = None) -> None:
         # By name: `survey.tasks` imports this module. In eager mode the
         # signature runs the registered task at once.
         message = signature(RUN_JOB, (pk,), app=current_app)
-        message.apply_async(queue=queue, expires=expires)
+        with stores.timed(stores.RABBITMQ):
+            message.apply_async(queue=queue, expires=expires)
     except (OSError, BrokerError, AMQPError):
         log.warning("job %s waits: the message broker is away", pk)
 
