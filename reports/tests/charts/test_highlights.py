@@ -131,8 +131,8 @@ def test_small_differences_and_small_groups_name_nothing():
 
 
 def test_ties_at_the_end_of_a_list_are_said():
-    tied = {name: (0, 10, 90, 0) for name in "abcde"}
-    low = {name: (0, 90, 10, 0) for name in "wxyz"}
+    tied = dict.fromkeys("abcde", (0, 10, 90, 0))
+    low = dict.fromkeys("wxyz", (0, 90, 10, 0))
     highlights = of(group(**tied, **low))
     assert names(highlights.strongest) == ["a", "b", "c"]
     assert names(highlights.weakest) == ["w", "x", "y"]
@@ -142,7 +142,7 @@ def test_ties_at_the_end_of_a_list_are_said():
 
 
 def test_bounds_are_compared_as_bounds():
-    middle = {name: (0, 50, 50, 0) for name in "bcd"}
+    middle = dict.fromkeys("bcd", (0, 50, 50, 0))
     highlights = of(group(5, a=(0, 0, 2, 98), **middle, e=(98, 2, 0, 0)))
     assert names(highlights.strongest) == ["a"]
     assert "<strong>over 95 %</strong>" in text_of(highlights)
@@ -183,8 +183,8 @@ def test_nothing_is_said_without_questions_on_a_scale():
     assert text_of(of(group(a=None, b=None))).strip() == ""
 
 
-# Counts of two questions that readers cannot tell apart: one is hidden, and of the other
-# they see "over 90 %" and three times "under 10 %".
+# Counts of two questions that readers cannot tell apart: one is hidden, and of the
+# other they see "over 90 %" and three times "under 10 %".
 ALIKE = (((0, 1, 1, 28), (1, 1, 0, 28)), ((28, 1, 1, 0), (0, 1, 0, 29)))
 
 
@@ -193,7 +193,7 @@ def test_nothing_of_a_hidden_number_follows_from_what_is_named(is_protected):
     said = set()
     shown = []
     for hidden, coded in ALIKE:
-        counts = {name: (6, 9, 9, 6) for name in "abc"} | {"coded": coded}
+        counts = dict.fromkeys("abc", (6, 9, 9, 6)) | {"coded": coded}
         place = group(5, **counts, hidden=None)
         shown.append(dict(place.items))
         if not is_protected:
