@@ -1,8 +1,8 @@
-"""Load the demo: three surveys, 12 schools of 3 districts, 429 people on rosters.
+"""Load the demo: four surveys, 12 schools of 3 districts, 429 people on rosters.
 
 Three waves of three school years have closed, with three or four of five people
 finished; in the fourth, which is open, two of five have finished so far, and parents
-answer by open codes.
+answer by open codes. One district has added two pages to those of its students.
 
 Everything is created by the functions that the commands use, in one
 transaction: an interrupted load leaves nothing behind.
@@ -20,7 +20,7 @@ from django.utils import timezone
 from django.utils.formats import date_format
 
 from accounts.logo_upload import store_logo
-from accounts.models import PlaceSettings, User
+from accounts.models import District, PlaceSettings, User
 from accounts.place_settings import change_settings
 from survey.fieldwork.administrations import open_administration, parse_subgroups
 from survey.fieldwork.message_platforms.platforms import create_platform
@@ -53,6 +53,12 @@ from survey.simulation.demo.parents import (
     DemoOpenCode,
     demo_open_codes,
     load_parents,
+)
+from survey.simulation.demo.places import (
+    DISTRICT,
+    PAGES_LIMIT,
+    add_district_pages,
+    place_schools,
 )
 from survey.simulation.demo.responses import answer_survey
 from survey.simulation.demo.staff import ENGINEER, StaffLogin, staff_logins
@@ -198,6 +204,7 @@ def load_waves(now: datetime) -> None:
                 # So that visitors can try a panel export.
                 joins_waves=True,
                 minimum_group=MINIMUM_GROUP,
+                district_pages_limit=PAGES_LIMIT * (plan is RUNNING),
             )
             path = FOLDER / f"{name}.csv"
             with path.open("rb") as file, open_table(file) as table:
@@ -207,6 +214,12 @@ def load_waves(now: datetime) -> None:
         make_up_responses(plan, opens_at, min(closes_at, now - LATEST_START))
         administrations = Administration.objects.filter(name__in=plan.names)
         administrations.update(closes_at=closes_at)
+    schools = place_schools(FOLDER / "schools.csv")
+    if not schools.imported:
+        raise DemoFileRefused(f"schools.csv: {schools.rejections}")
+    district = District.objects.get(name=DISTRICT)
+    pages = publish_workbook(FOLDER / "riverside.xlsx", district)
+    add_district_pages(Administration.objects.get(name=RUNNING.names[0]), pages)
 
 
 def day_at(now: datetime, days: int, at: time) -> datetime:
@@ -226,19 +239,24 @@ def load_parents_of_wave(now: datetime) -> None:
     )
 
 
-def publish_workbook(workbook: Path) -> PublishedSurvey:
+def publish_workbook(
+    workbook: Path, district: District | None = None
+) -> PublishedSurvey:
     """Import and publish a survey of the demo. Raises DemoFileRefused."""
     reading = read_xlsform(workbook)
     if reading.draft is None:
         raise DemoFileRefused(f"{workbook.name}: {reading.problems}")
     try:
         survey = import_survey(
-            draft=reading.draft, source_name=workbook.name, source=reading.source
+            draft=reading.draft,
+            source_name=workbook.name,
+            source=reading.source,
+            district=district,
         )
     except SurveyIsPublished:
         # It was published by hand before the demo was loaded.
         survey = Survey.objects.get(
-            name=reading.draft.name, version=reading.draft.version, district=None
+            name=reading.draft.name, version=reading.draft.version, district=district
         )
     return publish_survey(survey=survey)
 
