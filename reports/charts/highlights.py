@@ -110,10 +110,15 @@ class Highlights:
         ]
         changed.sort(key=lambda pair: -pair[0])
         return cls(
-            *(questions, without_figures, compared),
-            *(strong[:MOST], _tied(strong), weak[:MOST], _tied(weak)),
-            [each for _difference, each in changed[:MOST]],
-            has_directions,
+            questions,
+            without_figures,
+            compared,
+            strongest=strong[:MOST],
+            more_strong=_tied(strong),
+            weakest=weak[:MOST],
+            more_weak=_tied(weak),
+            changed=[each for _difference, each in changed[:MOST]],
+            has_directions=has_directions,
         )
 
     @property
@@ -199,12 +204,12 @@ def _good_sides(measures: Measures | None) -> dict[str, bool]:
 
 def _question(stem: Text, chart: ItemChart, answers: slice) -> Question | None:
     """Return None if the chart does not show how many gave these answers."""
-    now, *others = chart.rows
+    now, *beside = chart.rows
     share = share_of_answers(now, answers) if now.answered else None
     if share is None:
         return None
     change = None
-    before = next((row for row in others if row.is_compared and row.answered), None)
+    before = next((row for row in beside if row.is_compared and row.answered), None)
     if before and not chart.compared_label and not share.sign:
         earlier = share_of_answers(before, answers)
         if earlier and not earlier.sign:

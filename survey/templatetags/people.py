@@ -1,4 +1,4 @@
-"""Names of people within sentences, and states of rosters, for the console."""
+"""Names of people, states of rosters and marks of changes, for the console."""
 
 from __future__ import annotations
 
@@ -24,3 +24,12 @@ def person_name(person: Respondent) -> SafeString:
 @register.filter
 def schools_to_check(upload: RosterUpload) -> int:
     return unanswered(upload)
+
+
+@register.filter
+def marked_since(now: str, was: str) -> SafeString:
+    """Mark the words of a text that were not there before."""
+    # Not in the respondents' pool, which loads the tags of all apps.
+    from survey.instrument.drafts.history import marked
+
+    return marked(was, now)

@@ -190,7 +190,7 @@ ALIKE = (((0, 1, 1, 28), (1, 1, 0, 28)), ((28, 1, 1, 0), (0, 1, 0, 29)))
 
 @pytest.mark.parametrize("is_protected", [True, False])
 def test_nothing_of_a_hidden_number_follows_from_what_is_named(is_protected):
-    said = set()
+    pages = set()
     shown = []
     for hidden, coded in ALIKE:
         counts = dict.fromkeys("abc", (6, 9, 9, 6)) | {"coded": coded}
@@ -201,6 +201,6 @@ def test_nothing_of_a_hidden_number_follows_from_what_is_named(is_protected):
             place.items["hidden"] = item(*hidden)
             place.items["coded"] = item(*coded)
         definition = survey([*"abc", "coded", "hidden"])
-        said.add(text_of(of(place, definition=definition)))
+        pages.add(text_of(of(place, definition=definition)))
     assert shown[0] == shown[1]
-    assert (len(said) == 1) is is_protected
+    assert (len(pages) == 1) is is_protected

@@ -100,6 +100,6 @@ def test_what_is_shown_of_two_waves_depends_on_both(client, staff, waves, wave):
     page, file, overview = shown(client, staff.analyst, waves, staff.lincoln)
     assert "+25" in page and ",25," in file
     answer_differently(waves[wave], staff.lincoln)
-    others = shown(client, staff.analyst, waves, staff.lincoln)
+    changed = shown(client, staff.analyst, waves, staff.lincoln)
     assert "no question has changed" in overview
-    assert all(a != b for a, b in zip(others, (page, file, overview), strict=True))
+    assert all(a != b for a, b in zip(changed, (page, file, overview), strict=True))
