@@ -149,6 +149,16 @@ def address(listing: BaseListing, **changed: object) -> str:
     return listing.address(**changed)
 
 
+@register.simple_block_tag
+def crumbs(content: str) -> SafeString:
+    """Put list items, of which the last one is this page, into the breadcrumbs."""
+    return format_html(
+        '<nav class="crumbs" aria-label="{}"><ol>{}</ol></nav>',
+        _("Where you are"),
+        content,
+    )
+
+
 @register.simple_tag
 def product_version() -> str:
     return settings.VERSION

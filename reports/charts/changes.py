@@ -69,6 +69,17 @@ def change_of_share(
     )
 
 
+def margin_of_share(percent: float, answered: int) -> float:
+    """Return the margin of error of a percentage, in percentage points.
+
+    The interval has four more people, two of whom gave the answer (Agresti and Coull
+    1998). Its middle is nearer to the half, and the margin includes this difference.
+    """
+    middle = (percent / 100 * answered + 2) / (answered + 4)
+    error = sqrt(middle * (1 - middle) / (answered + 4))
+    return 100 * CERTAIN * error + abs(percent - 100 * middle)
+
+
 def change_of_mean(now: ChartRow, before: ChartRow) -> Change | None:
     if now.mean is None or before.mean is None:
         return None

@@ -44,22 +44,15 @@ def sentence(kind: ChartKind, rows: Sequence[ChartRow], on_scale: int) -> str:
     segments = rows[0].segments
     if kind == "scale":
         upper = slice(on_scale - on_scale // 2, on_scale)
-        labels = [isolated(segment.label.text) for segment in segments[upper]]
-        answers_text = _(" or ").join(
-            _("“%(label)s”") % {"label": label} for label in labels
-        )
-        share = _share(rows[0], upper)
+        share = share_of_answers(rows[0], upper)
         if share is None:
             return ""
-        first = _(ANSWERED[share.sign]) % {
-            "percent": whole_percent(share.percent),
-            "answers": answers_text,
-        }
+        first = answered_words(share, segments[upper])
         return _with_others(first, shown, upper)
     most = _most_frequent(segments)
     if most is None:
         return ""
-    share = _share(rows[0], slice(most, most + 1))
+    share = share_of_answers(rows[0], slice(most, most + 1))
     first = _("The most frequent answer is “%(answer)s” (%(percent)s %%)")
     if any(segment.is_hidden for segment in segments):
         first = _(
@@ -99,12 +92,20 @@ class Share(NamedTuple):
     percent: float
 
     @property
+    def least(self) -> float:
+        return 0.0 if self.sign == "under" else self.percent
+
+    @property
+    def most(self) -> float:
+        return 100.0 if self.sign in ("at least", "over") else self.percent
+
+    @property
     def words(self) -> str:
         number = whole_percent(self.percent)
         return _(BOUNDS[self.sign]) % {"n": number} if self.sign else f"{number} %"
 
 
-def _share(row: ChartRow, answers: slice) -> Share | None:
+def share_of_answers(row: ChartRow, answers: slice) -> Share | None:
     """Return the share of these answers together, as far as their parts tell it."""
     parts = row.segments[answers]
     coded = [part.coded for part in parts if part.coded]
@@ -125,6 +126,22 @@ def _share(row: ChartRow, answers: slice) -> Share | None:
     under = 100 - over[0] if over else sum(share.percent for share in coded)
     # A larger bound would say next to nothing.
     return Share("under", under) if under < 50 else None
+
+
+def quoted(segments: Sequence[Segment]) -> str:
+    """Return these answers in quotation marks."""
+    labels = [isolated(segment.label.text) for segment in segments]
+    return _(" or ").join(_("“%(label)s”") % {"label": label} for label in labels)
+
+
+def answered_words(share: Share, segments: Sequence[Segment]) -> str:
+    """Say how many gave one of these answers, without a full stop."""
+    figures = {"percent": whole_percent(share.percent), "answers": quoted(segments)}
+    return _(ANSWERED[share.sign]) % figures
+
+
+def exact_share(row: ChartRow, answers: slice) -> float:
+    return sum(segment.share for segment in row.segments[answers])
 
 
 def isolated(text: str) -> str:
@@ -161,7 +178,7 @@ def chance_words(change: Change) -> str:
 
 
 def _with_others(first: str, shown: Sequence[ChartRow], answers: slice) -> str:
-    shares = [(row, _share(row, answers)) for row in shown]
+    shares = [(row, share_of_answers(row, answers)) for row in shown]
     comparisons = str(COMMA).join(
         f"{isolated(row.place)}: {share.words}"
         for row, share in shares[1:]
@@ -172,9 +189,7 @@ def _with_others(first: str, shown: Sequence[ChartRow], answers: slice) -> str:
         are_exact = all(each and not each.sign for each in (shares[0][1], share))
         if row.is_compared and row.answered and are_exact:
             change = change_of_share(
-                shown[0],
-                row,
-                lambda each: sum(segment.share for segment in each.segments[answers]),
+                shown[0], row, lambda each: exact_share(each, answers)
             )
             words += f" {change_sentence(change, row.place)}"
     return words

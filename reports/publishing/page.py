@@ -18,6 +18,7 @@ from django.utils.translation import ngettext
 
 from reports.answers.texts import localizer_for, marked_text
 from reports.charts.charts import ChartPage, chart_pages, pages_with
+from reports.charts.highlights import Highlights, highlights_of
 from reports.charts.rendered import rendered_once
 from reports.charts.sentences import isolated
 from reports.charts.themes import QuestionTheme, question_themes
@@ -299,6 +300,22 @@ class PublicPage:
             "reports/public/_scores.html",
             {"page": self},
             self._drawn((scores, self.benchmarks, self.frame["is_of_people"])),
+        )
+
+    @cached_property
+    def highlights_html(self) -> SafeString:
+        """Name the questions that stand out at the place."""
+        definition = published_survey(self.frame["survey_digest"]).definition
+        place = {self.labels[0]: group_of(self.place.answers, self.counted_at)}
+
+        def highlights() -> Highlights:
+            measures = self.frame["measures"]
+            return highlights_of(definition, self.language, measures, place, {})
+
+        return rendered_once(
+            "reports/_question_highlights.html",
+            {"highlights": highlights},
+            self._drawn(self.place.answers),
         )
 
     @property

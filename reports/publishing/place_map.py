@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 from math import cos, radians
 
@@ -13,6 +13,8 @@ from accounts.models import SchoolListing
 
 # Units of the drawing. A dot at the edge is still whole.
 WIDTH, MOST_HIGH, MARGIN, RADIUS = 400, 400, 14, 6
+# Space for a letter, for a line, and between a dot and its name.
+LETTER, LINE, GAP = 6.2, 13, 9
 # A smaller place would fill the map with a single street. In degrees.
 SMALLEST = 0.02
 
@@ -60,16 +62,47 @@ def map_of(
     width = max((max(longitudes) - left) * shrink, SMALLEST)
     height = max(top - min(latitudes), SMALLEST)
     scale = min((WIDTH - 2 * MARGIN) / width, (MOST_HIGH - 2 * MARGIN) / height)
-    dots = []
-    for name, key in located:
-        latitude, longitude = coordinates[key]
-        x = MARGIN + (longitude - left) * shrink * scale
-        y = MARGIN + (top - latitude) * scale
-        dots.append(
-            f'<a href="{escape(address(key))}" tabindex="-1"><title>{escape(name)}'
-            f'</title><circle cx="{x:.1f}" cy="{y:.1f}" r="{RADIUS}" /></a>'
+    width_drawn, height_drawn = (n * scale + 2 * MARGIN for n in (width, height))
+    points = [
+        (
+            MARGIN + (coordinates[key][1] - left) * shrink * scale,
+            MARGIN + (top - coordinates[key][0]) * scale,
         )
+        for _name, key in located
+    ]
+    labels = _labels([name for name, _key in located], points, width_drawn)
+    dots = [
+        f'<a href="{escape(address(key))}" tabindex="-1"><title>{escape(name)}'
+        f'</title><circle cx="{x:.1f}" cy="{y:.1f}" r="{RADIUS}" />{label}</a>'
+        for (name, key), (x, y), label in zip(located, points, labels, strict=True)
+    ]
     return SafeString(
-        f'<svg class="place-map" viewBox="0 0 {width * scale + 2 * MARGIN:.0f}'
-        f' {height * scale + 2 * MARGIN:.0f}" aria-hidden="true">{"".join(dots)}</svg>'
+        f'<svg class="place-map" viewBox="0 0 {width_drawn:.0f} {height_drawn:.0f}"'
+        f' direction="ltr" aria-hidden="true">{"".join(dots)}</svg>'
     )
+
+
+def _labels(
+    names: Sequence[str], points: Sequence[tuple[float, float]], width: float
+) -> Iterator[str]:
+    """Yield the name beside each dot; "" where it would cover another one."""
+    # Left, right and middle of what is drawn already.
+    taken = [(x - RADIUS, x + RADIUS, y) for x, y in points]
+    for name, (x, y) in zip(names, points, strict=True):
+        length = LETTER * len(name)
+        for anchor, start in (("start", x + GAP), ("end", x - GAP - length)):
+            end = start + length
+            is_free = start >= 0 and end <= width
+            if is_free and not any(
+                start < right and left < end and abs(y - middle) < LINE
+                for left, right, middle in taken
+            ):
+                taken.append((start, end, y))
+                at = start if anchor == "start" else end
+                yield (
+                    f'<text x="{at:.1f}" y="{y + 4:.1f}" text-anchor="{anchor}">'
+                    f"{escape(name)}</text>"
+                )
+                break
+        else:
+            yield ""

@@ -38,6 +38,11 @@ class Reminder:
         schools = {s.pk: s for row in self.schools_by_email.values() for s in row}
         return [*schools.values()]
 
+    @property
+    def below(self) -> int:
+        """Return the number of schools below their threshold."""
+        return len((*self.schools, *self.without_coordinator, *self.reminded))
+
 
 def reminder_for(
     permissions: Permissions,

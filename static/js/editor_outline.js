@@ -68,7 +68,8 @@ export class Outline {
   }
 
   nameOfMenu(line) {
-    const text = line.querySelector(".ed-text").textContent;
+    // Of a note, its first line.
+    const [text] = line.querySelector(".ed-text").textContent.trim().split("\n");
     const n = line.querySelector(".ed-number").textContent;
     if (!n) return word("actions for", { text });
     return word(line.matches(".ed-head") ? "actions for page" : "actions for question", { n, text });

@@ -1,4 +1,4 @@
-"""Names of people within sentences of the console."""
+"""Names of people, states of rosters and marks of changes, for the console."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from django import template
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString, mark_safe
 
-from survey.models import Respondent
+from survey.models import Respondent, RosterUpload
+from survey.people.rosters.school_questions import unanswered
 
 register = template.Library()
 
@@ -18,3 +19,17 @@ def person_name(person: Respondent) -> SafeString:
     context = {"person": person, "identity": getattr(person, "identity", None)}
     name = render_to_string("survey/console/_people_name.html", context)
     return mark_safe(name.strip())  # noqa: S308
+
+
+@register.filter
+def schools_to_check(upload: RosterUpload) -> int:
+    return unanswered(upload)
+
+
+@register.filter
+def marked_since(now: str, was: str) -> SafeString:
+    """Mark the words of a text that were not there before."""
+    # Not in the respondents' pool, which loads the tags of all apps.
+    from survey.instrument.drafts.history import marked
+
+    return marked(was, now)

@@ -30,6 +30,7 @@ from reports.charts.charts import (
     chart_pages,
     counted_items,
 )
+from reports.charts.highlights import highlights_of
 from reports.charts.rendered import rendered_once
 from reports.charts.themes import OF_THEME, QuestionTheme, question_themes
 from reports.console.results.provenance import Provenance
@@ -147,7 +148,7 @@ class ResultsPage:
             together = _small_schools(permissions, administration, district, figures)
         if figures and compared:
             drawn_compared = _compared_figures(
-                request, administration, compared, place, school, group
+                permissions, administration, compared, place, school, group
             )
         districts, schools = _place_choices(permissions, capability, district)
         return cls(
@@ -353,6 +354,39 @@ class ResultsPage:
             "is_other_survey": self.compares_role,
             "only": self.theme[0].items if self.theme else None,
         }
+
+    @cached_property
+    def _last_time(
+        self,
+    ) -> tuple[Administration | None, Mapping[str, VisibleGroup | None]]:
+        """Return the chosen or the latest earlier results of the place, if they may be
+        seen. 1 statement, and of a school without all responses 2 more."""
+        if self.compared and not self.compares_role:
+            return self.compared, self.drawn_compared
+        if not self.before:
+            return None, {}
+        place = next(iter(self.places.values()))
+        return self.before[0], _compared_figures(
+            *(self.permissions, self.administration, self.before[0]),
+            *(place, self.school, self.group),
+        )
+
+    @cached_property
+    def highlights_html(self) -> SafeString:
+        """Name the questions that stand out, and those that changed since last time."""
+        published = published_survey(self.administration.published_id)
+        earlier, compared = self._last_time
+        digest = earlier.published_id if earlier and compared else ""
+        arguments = (
+            *(published.definition, language_to_read(published.languages)),
+            *(self.measures, dict([next(iter(self.drawn.items()))]), compared),
+            published_survey(digest).definition if digest else None,
+        )
+        return rendered_once(
+            "reports/_question_highlights.html",
+            {"highlights": lambda: highlights_of(*arguments), "says_last_time": True},
+            (self.administration.published_id, digest, *arguments[1:5]),
+        )
 
     @property
     def is_outdated(self) -> bool:
@@ -628,7 +662,7 @@ def _to_compare(
 
 
 def _compared_figures(
-    request: StaffRequest,
+    permissions: Permissions,
     administration: Administration,
     compared: Administration,
     place: Place,
@@ -636,7 +670,6 @@ def _compared_figures(
     group: GroupChoice,
 ) -> dict[str, VisibleGroup | None]:
     """Return the place's figures in another administration, by its month or role."""
-    permissions = request.permissions
     visible_places = permissions.places(capability_for(compared))
     level, key = place
     if school is not None:
@@ -652,7 +685,7 @@ def _compared_figures(
     if not may_see:
         return {}
     group_figures = figures_for(
-        request.permissions, compared, [place], group.attribute, group.value
+        permissions, compared, [place], group.attribute, group.value
     )
     if place not in group_figures:
         return {}

@@ -22,6 +22,7 @@ from survey.fieldwork.login_cards.fonts import printable
 from survey.fieldwork.login_cards.pdf import CardSheet, LoginCard
 from survey.models import CardSet, Respondent, Role
 from survey.people import access_codes
+from survey.taking.published import published_survey
 
 
 def sheet_of(card_set: CardSet, brands: Brands | None = None) -> CardSheet:
@@ -34,10 +35,17 @@ def sheet_of(card_set: CardSet, brands: Brands | None = None) -> CardSheet:
     languages = card_languages(administration)
     first = languages[0]
     zone = zone_of(school.district if school else card_set.district)
+    published = published_survey(administration.published_id)
+    titles = {card_language(code): code for code in reversed(published.languages)}
     return CardSheet(
         title=f"Login cards: {card_set.scope}",
         address=settings.PUBLIC_ADDRESS,
         first_language=first,
+        titles={
+            language: printable(published.title_in(titles.get(language, language)))
+            or ""
+            for language in languages
+        },
         windows={
             language: window_in_words(language, opens_at, closes_at, zone)
             for language in languages

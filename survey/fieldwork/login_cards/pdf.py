@@ -27,6 +27,8 @@ QR_SIZE = 27.0
 MARK = 3.0
 LINE = 3.5
 BRAND = 3.2
+# In points.
+TITLE = 6.5
 MUTED = 80
 
 
@@ -53,7 +55,9 @@ class CardSheet:
     # The survey's address, without a slash at its end.
     address: str
     first_language: str
-    # Language of the survey -> a sentence with the dates.
+    # Language of the survey -> its title, if there is a font for it, and a sentence
+    # with the dates.
+    titles: dict[str, str]
     windows: dict[str, str]
     # In place of the name, on cards to draw from.
     note: str = ""
@@ -116,7 +120,11 @@ class _CardDocument(Drawing):
         languages = [first, second] if second and second != first else [first]
         label = " · ".join(CARD_WORDS[language].code for language in languages)
         # In the margin: the card itself is full.
-        self.brand(self.sheet.brand, x, y - BRAND - 0.4, width, BRAND)
+        above, half = y - BRAND - 0.4, INSIDE / 2
+        self.brand(self.sheet.brand, x, above, half - 2, BRAND)
+        titles = dict.fromkeys(self.sheet.titles[language] for language in languages)
+        title = " · ".join(filter(None, titles))
+        self.text(x + half, above + 0.5, half, title, size=TITLE, grey=MUTED)
         self.text(x, y, width, card.place, size=8, grey=MUTED)
         self._name(card, x, y + 4.5, width)
         self.text(x, y + 12.5, width, label, size=7, grey=MUTED)

@@ -114,6 +114,7 @@ def write_pdf(
     progress: Progress,
 ) -> None:
     # Only workers draw: the other processes save the memory of these libraries.
+    from survey.fieldwork.login_cards.fonts import printable
     from survey.fieldwork.open_codes.paper import CodePage, draw_pages
 
     administration = file.administration
@@ -134,7 +135,10 @@ def write_pdf(
                 school=code.school.name,
                 owner=administration.district.name if administration.district else "",
                 role=administration.role,
-                titles={tag: published.title_in(tag) for tag in languages},
+                # Without a font for it, boxes would be printed.
+                titles={
+                    tag: printable(published.title_in(tag)) or "" for tag in languages
+                },
                 code=format_code(code_of(code)),
                 link=link_of(code),
                 address=f"{address}/open/",

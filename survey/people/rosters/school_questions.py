@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypedDict
 
+from survey.models import RosterUpload
 from survey.people.rosters.comparison import Comparison
 from survey.people.rosters.layouts import NEW_SCHOOL, PlaceTexts
 from survey.people.rosters.place_names import (
@@ -126,6 +127,13 @@ def must_be_answered(question: Mapping[str, Any]) -> bool:
     # Reports of an earlier version name none elsewhere.
     similar = question["near"] or question.get("elsewhere")
     return bool(similar) and not question["reason"]
+
+
+def unanswered(upload: RosterUpload) -> int:
+    """Return how many questions about schools keep a roster from being applied."""
+    if upload.state != RosterUpload.State.CHECKED or upload.scan_id:
+        return 0
+    return sum(map(must_be_answered, upload.report.get("school_questions", ())))
 
 
 def key_of_places(places: Iterable[PlaceTexts]) -> str:

@@ -150,9 +150,6 @@ def load_demo(*, feed_folder: str = "", feed_address: str = "") -> Demo:
     if not Administration.objects.filter(name=PARENTS).exists():
         with transaction.atomic():
             load_parents_of_wave(timezone.now())
-    report = place_schools(FOLDER / "schools.csv")
-    if report and not report.imported:
-        raise DemoFileRefused(f"schools.csv: {report.rejections}")
     staff, password = staff_logins()
     plan_teachers_emails()
     add_logo()
@@ -217,6 +214,9 @@ def load_waves(now: datetime) -> None:
         make_up_responses(plan, opens_at, min(closes_at, now - LATEST_START))
         administrations = Administration.objects.filter(name__in=plan.names)
         administrations.update(closes_at=closes_at)
+    schools = place_schools(FOLDER / "schools.csv")
+    if not schools.imported:
+        raise DemoFileRefused(f"schools.csv: {schools.rejections}")
     district = District.objects.get(name=DISTRICT)
     pages = publish_workbook(FOLDER / "riverside.xlsx", district)
     add_district_pages(Administration.objects.get(name=RUNNING.names[0]), pages)

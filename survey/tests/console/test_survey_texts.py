@@ -71,7 +71,8 @@ def test_a_typing_mistake_is_corrected_compared_and_published(client, running):
     assert reply.status_code == 302
     correction = f"/console/surveys/{draft.pk}/correction/"
     text = client.get(correction).content.decode()
-    assert "Which pet?" in text and "Which animal?" in text
+    # The new words are marked.
+    assert ">Which pet?<" in text and "Which <del>pet?</del><ins>animal?</ins>" in text
     assert "1 changed text" in text
     administration.refresh_from_db()
     assert administration.published == published

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from unicodedata import normalize
 from zoneinfo import ZoneInfo
 
 import pypdfium2
@@ -58,6 +59,7 @@ def draw(cards, address="https://survey.example.org"):
         title="Login cards: Lincoln",
         address=address,
         first_language="en",
+        titles={"en": "My School", "es": "Mi escuela", "ar": "مدرستي"},
         windows={
             code: window_in_words(code, OPENS, OPENS, HERE) for code in CARD_WORDS
         },
@@ -68,6 +70,19 @@ def draw(cards, address="https://survey.example.org"):
 
 def card(number: int, group: str, language: str = "") -> LoginCard:
     return LoginCard(group, group, "Ann", f"Smith{number}", "ABCD-EFGH-KLMN", language)
+
+
+def test_a_card_has_the_surveys_title_in_its_languages():
+    pdf, _counted = draw([card(1, "7A", "es")])
+    [page] = read_pages(pdf)
+    assert "My School · Mi escuela" in page.text
+    pdf, _counted = draw([card(1, "7A")])
+    [page] = read_pages(pdf)
+    assert "My School" in page.text and "Mi escuela" not in page.text
+    pdf, _counted = draw([card(1, "7A", "ar")])
+    [page] = read_pages(pdf)
+    assert "My School" in page.text and "مدرستي" in normalize("NFKC", page.text)
+    assert page.links == ["https://survey.example.org/#ABCD-EFGH-KLMN"]
 
 
 def test_each_class_has_numbered_pages_of_its_own():

@@ -121,3 +121,33 @@ def test_cards_show_the_id_in_place_of_a_name_without_a_font(
     [page] = read_pages(download(client, card_set))
     assert f"{THAI} Smith" in page.text and "W1" not in page.text
     assert "in place of a name" not in text_of(client.get(url_of(card_set)))
+
+
+@pytest.mark.parametrize(
+    ("font", "title"),
+    [
+        ("NotoSansCJK-Bold", "学校调查"),
+        ("NotoSansCJK-Bold", "학교 설문조사"),
+        ("NotoSansBengali-Bold", "আমার"),
+    ],
+)
+def test_a_title_in_another_script_is_printed_where_it_has_a_font(
+    client,
+    staff,
+    administration,  # noqa: F811
+    order,  # noqa: F811
+    install,
+    monkeypatch,
+    font,
+    title,
+):
+    monkeypatch.setattr(
+        "survey.taking.published.Published.title_in", lambda self, language: title
+    )
+    invite(administration, staff.lincoln, "W2", "Ann Lee", classroom="7A")
+    log_in(client, staff.chen)
+    [page] = read_pages(download(client, order(staff.lincoln)))
+    assert "Ann Lee" in page.text and title not in page.text
+    install(font, title)
+    [page] = read_pages(download(client, order(staff.lincoln)))
+    assert title in page.text

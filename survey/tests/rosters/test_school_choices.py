@@ -78,12 +78,16 @@ def test_a_misspelt_school_is_answered_in_place(staff, administration, console_o
     assert f'name="school-{key}" value="0">' in shown
     assert "Check 1 school before you apply" in shown
     assert "Apply roster" not in shown
+    for page_text in (shown, dana.get("/console/rosters/").text):
+        assert '<span class="badge caution">schools to check</span>' in page_text
+        assert "ready to apply" not in page_text
     choose(dana, upload, Lincon=staff.lincoln)
     assert upload.state == "checked"
     assert questions(upload).keys() == {"Lyceum"}
     shown = detail(dana, upload)
     assert "is read as <strong>Lincoln (Riverside)</strong>" in shown
     assert "adds 3 people and creates 1 school" in shown
+    assert "ready to apply" in dana.get("/console/rosters/").text
     assert AuditEntry.objects.filter(action="choose schools of a roster").exists()
 
     dana.confirm(upload)

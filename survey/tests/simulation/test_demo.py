@@ -23,7 +23,14 @@ from django.test import Client, TestCase
 from django.utils import timezone
 from openpyxl import load_workbook
 
-from accounts.models import AuditEntry, District, PlaceSettings, School, User
+from accounts.models import (
+    AuditEntry,
+    District,
+    PlaceSettings,
+    School,
+    SchoolListing,
+    User,
+)
 from accounts.tests.logging_in import log_in
 from survey.fieldwork.emails.schedules import count_recipients
 from survey.instrument.definitions.measures import measures_of
@@ -449,6 +456,16 @@ class TestTheLoadedDemo(TestCase):
         PlaceSettings.objects.update(logo=None)
         load.add_logo()
         assert not PlaceSettings.objects.exclude(logo=None).exists()
+
+    def test_every_school_has_a_place_and_riverside_questions_of_its_own(self):
+        located = SchoolListing.objects.exclude(latitude=None)
+        assert located.count() == School.objects.count() == 12
+        [module] = Administration.objects.exclude(module_of=None)
+        assert module.module_of.name == "demo-students"
+        assert module.district.name == "Riverside"
+        assert (
+            module.published.survey.title["es"] == "Autobuses y almuerzo en Riverside"
+        )
 
     def test_staff_login_opens_the_admin(self):
         browser = Client()

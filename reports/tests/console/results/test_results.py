@@ -644,6 +644,7 @@ def test_a_hidden_answer_of_a_multiple_choice_is_in_no_sentence():
     )
 
 
+@pytest.mark.usefixtures("exact_shares", "is_measured")
 def test_only_results_that_the_user_may_see_are_compared(
     client, staff, closed, earlier, spring
 ):
@@ -661,7 +662,12 @@ def test_only_results_that_the_user_may_see_are_compared(
     )
     response = page(client, staff.chen, closed, compare=earlier.pk)
     assert not any(row.is_compared for row in chart_of(response, "safe").rows)
+    # Neither are they without being chosen.
+    response = page(client, staff.chen, closed)
+    assert "There are no earlier figures of these questions" in response.text
     SchoolRate.objects.filter(administration=earlier).update(eligible=20, at_opening=20)
+    response = page(client, staff.chen, closed)
+    assert "There are no earlier figures of these questions" not in response.text
     response = page(client, staff.chen, closed, compare=earlier.pk)
     assert any(row.is_compared for row in chart_of(response, "safe").rows)
     # Later ones are no earlier ones.

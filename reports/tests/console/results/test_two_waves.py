@@ -17,7 +17,7 @@ from reports.releases.layout import Column, Layout
 from reports.releases.rollup import roll_up_results
 from reports.tests.exports.conftest import enrol_and_answer, opened
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("is_measured")]
 
 
 @pytest.fixture
@@ -63,12 +63,17 @@ def answer_differently(administration, school):
 
 
 def shown(client, user, waves, school):
-    """Return the page and the file, without what differs from request to request."""
+    """Return the page, the file and the page that compares by itself.
+
+    Without what differs from request to request.
+    """
     fall, winter = waves
     log_in(client, user)
     query = {"school": school.pk, "group": "grade:08", "compare": fall.pk}
     pages = []
-    for name in ("results_page", "results_csv"):
+    for name in ("results_page", "results_csv", "overview"):
+        if name == "overview":
+            name, query = "results_page", query | {"compare": ""}
         text = client.get(reverse(name, args=[winter.pk]), query).content.decode()
         pages.append(re.sub(r'nonce="[^"]*"|value="\w{64}"', "", text))
     return pages
@@ -92,8 +97,9 @@ def test_nothing_shown_of_two_waves_depends_on_hidden_answers(
 @pytest.mark.usefixtures("exact_shares")
 @pytest.mark.parametrize("wave", [0, 1])
 def test_what_is_shown_of_two_waves_depends_on_both(client, staff, waves, wave):
-    page, file = shown(client, staff.analyst, waves, staff.lincoln)
+    page, file, overview = shown(client, staff.analyst, waves, staff.lincoln)
     assert "+25" in page and ",25," in file
     answer_differently(waves[wave], staff.lincoln)
-    other_page, other_file = shown(client, staff.analyst, waves, staff.lincoln)
-    assert other_page != page and other_file != file
+    changed = shown(client, staff.analyst, waves, staff.lincoln)
+    assert "no question has changed" in overview
+    assert all(a != b for a, b in zip(changed, (page, file, overview), strict=True))
