@@ -51,6 +51,8 @@ class Rule:
     audience: Audience
     # For staff: one of these in any place. Empty: no capability is needed.
     capabilities: frozenset[Capability] = frozenset()
+    # Whether everyone is admitted at this moment.
+    is_public: Callable[[], bool] | None = None
 
 
 ANYONE = Rule(Audience.ANYONE)
@@ -79,6 +81,12 @@ def staff(view: View) -> View:
 def needs(*capabilities: Capability) -> Callable[[View], View]:
     """Admit staff with one of these capabilities in any place; 404 for others."""
     rule = Rule(Audience.STAFF, frozenset(capabilities))
+    return lambda view: _ruled(view, rule)
+
+
+def staff_unless(is_public: Callable[[], bool]) -> Callable[[View], View]:
+    """Admit staff, and everyone while `is_public()` is true."""
+    rule = Rule(Audience.STAFF, is_public=is_public)
     return lambda view: _ruled(view, rule)
 
 
@@ -135,7 +143,7 @@ class AccessMiddleware:
         rule = rule_of(view)
         if rule is None:
             raise ImproperlyConfigured(f"{view.__module__}.{view.__name__} has no rule")
-        if rule.audience is Audience.ANYONE:
+        if rule.audience is Audience.ANYONE or (rule.is_public and rule.is_public()):
             return None
         request.is_personal = True  # type: ignore[attr-defined]
         if not request.user.is_authenticated:

@@ -220,6 +220,8 @@ class PlaceSettings(
     minimum_group = models.PositiveSmallIntegerField(null=True, blank=True)
     # Of the state alone, in percent: results show "under 5 %" below it.
     coding_threshold = models.PositiveSmallIntegerField(null=True, blank=True)
+    # Of the state alone: the help site is open to everyone.
+    public_help = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         verbose_name_plural = "place settings"
@@ -252,6 +254,10 @@ class PlaceSettings(
                 condition=Q(coding_threshold=None)
                 | Q(coding_threshold__range=(1, 20), district=None, school=None),
                 name="a_coding_threshold_is_1_to_20_percent_of_the_state",
+            ),
+            models.CheckConstraint(
+                condition=Q(public_help=False) | Q(district=None, school=None),
+                name="only_the_state_opens_the_help",
             ),
         )
 

@@ -97,6 +97,11 @@ def coding_threshold() -> int:
     return threshold or DEFAULT_CODING_THRESHOLD
 
 
+def help_is_public() -> bool:
+    """Return whether everyone may read the help site. 1 statement."""
+    return PlaceSettings.objects.filter(public_help=True).exists()
+
+
 def contact_of(place: Place, levels: Sequence[PlaceSettings]) -> Setting:
     """Return whom respondents ask for help. 1 statement for schools."""
     all_levels: list[Level] = list(levels)

@@ -1,8 +1,8 @@
 """Take the screenshots of the handbook for school coordinators.
 
-From a demonstration of its own, with made-up people; writes them into
-static/img/handbook. A test fails once the words of these pages have changed: then
-take the images again.
+From a demonstration of its own, with made-up people; writes them into docs/help,
+beside the text in the same language. A test fails once the words of these pages have
+changed: then take the images again.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import re
+from pathlib import Path
 
 from provisioning.commands import ROOT, command_parser, output_of, step
 from provisioning.installation.environment import (
@@ -22,7 +23,7 @@ from provisioning.installation.environment import (
 from provisioning.measure.benchmarks.stack import sqlite_application
 from provisioning.measure.benchmarks.timed_requests import served
 
-IMAGES = ROOT / "static" / "img" / "handbook"
+HELP = ROOT / "docs" / "help"
 WORDS = "reports/tests/console/test_handbook_images.py"
 COORDINATOR = "coordinator@groundswell.example"
 
@@ -41,7 +42,7 @@ def main() -> int:
             output_of(
                 [
                     *(PYTHON, "-m", "provisioning.handbook_screenshots"),
-                    *(f"{target.origin}/", COORDINATOR, language, IMAGES),
+                    *(f"{target.origin}/", COORDINATOR, language, folder_of(language)),
                 ],
                 failing="The screenshots can't be taken",
                 input_text=demo["staff_password"],
@@ -52,11 +53,15 @@ def main() -> int:
             failing="The words can't be recorded",
             env={**os.environ, "GROUNDSWELL_RECORD_HANDBOOK": language},
         )
-    taken = sorted((IMAGES / language).glob("*.webp"))
+    taken = sorted(folder_of(language).glob("*.webp"))
     size = sum(path.stat().st_size for path in taken) / 1024
-    place = (IMAGES / language).relative_to(ROOT)
+    place = folder_of(language).relative_to(ROOT)
     print(f"{len(taken)} images, {size:.0f} KB, in {place}")
     return 0
+
+
+def folder_of(language: str) -> Path:
+    return HELP / language / "coordinators" / "images"
 
 
 def parser() -> argparse.ArgumentParser:

@@ -32,7 +32,6 @@ def main(address: str, email: str, language: str, folder: Path) -> None:
         )
         page = context.new_page()
         log_in(page, email, password)
-        folder = folder / language
         folder.mkdir(parents=True, exist_ok=True)
         for name, place in addresses(page).items():
             page.set_viewport_size(WINDOWS.get(name, WINDOW))

@@ -58,6 +58,10 @@ COMMANDS = {
         "handbook_images",
         "Takes the screenshots of the handbook for school coordinators",
     ),
+    "help_site": (
+        "help_site.build",
+        "Builds the help site, and checks its links",
+    ),
     "licences": (
         "release.licences",
         "Writes the licences of everything of others",

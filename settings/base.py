@@ -168,7 +168,9 @@ SENTRY_DSN = env.str("GROUNDSWELL_SENTRY_DSN", default="")
 # link then. Shown in the console and on the public page about the survey.
 SOURCE_URL = env.str("GROUNDSWELL_SOURCE_URL", default="")
 # Paths on which staff have session cookies separate from respondents'.
-STAFF_ADDRESSES = ["/console/", "/engineers/"]
+STAFF_ADDRESSES = ["/console/", "/engineers/", "/help/"]
+# The help site, as provisioning/help_site builds it.
+HELP_FOLDER = BASE_DIR / ".help" / "site"
 # What error pages show of the state, without asking the database.
 KNOWN_PLACE_OF_STATE = "survey.taking.places.known_place_of_state"
 CSRF_FAILURE_VIEW = "accounts.console.errors.csrf_failure"

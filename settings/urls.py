@@ -5,6 +5,7 @@ from django.urls import include, path
 
 from accounts.access import ANYONE, ENGINEER, under
 from accounts.console.components import components
+from accounts.console.help_site import help_file, help_home
 from settings.monitoring.engineers import add_health
 from survey import urls as respondents
 from survey.fieldwork.emails.provider_events import email_events
@@ -23,6 +24,8 @@ urlpatterns = [
     path("console/", include("accounts.urls")),
     path("console/", include("survey.console.urls")),
     path("console/", include("reports.urls")),
+    path("help/", help_home, name="help_home"),
+    path("help/<path:path>", help_file, name="help_file"),
     path("results/", include("reports.publishing.urls")),
     path("unsubscribe/<str:token>/", unsubscribe, name="unsubscribe"),
     path("email-events/", email_events, name="email_events"),

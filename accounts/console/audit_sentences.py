@@ -322,6 +322,7 @@ add_words(
         "parent_percent": gettext_lazy("threshold for parents, in percent"),
         "minimum_group": gettext_lazy("minimum group"),
         "coding_threshold": gettext_lazy("smallest percentage"),
+        "public_help": gettext_lazy("help without logging in"),
         "logo": gettext_lazy("logo"),
         "logo_id": gettext_lazy("logo"),
         "accent": gettext_lazy("accent color"),

@@ -117,6 +117,14 @@ def help_page(context: template.Context) -> object:
         return None
 
 
+@register.simple_tag(takes_context=True)
+def help_address(context: template.Context) -> str:
+    """Return the address of the help page that explains this screen."""
+    from accounts.console.help_site import help_of_screen
+
+    return help_of_screen(context["request"].resolver_match.url_name or "")
+
+
 @register.simple_tag
 def column(listing: BaseListing, name: str, title: str, kind: str = "") -> SafeString:
     """Render a column header that sorts. `kind` is "number", "seldom", both or ""."""

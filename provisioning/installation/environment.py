@@ -15,6 +15,7 @@ from glob import glob
 from pathlib import Path
 
 from provisioning.commands import ROOT, Refusal, output_of, reason, step
+from provisioning.help_site.build import build_if_changed
 
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
@@ -36,7 +37,10 @@ BROWSER = "chromium-headless-shell"
 
 
 def prepare_environment(*requirements: Path) -> None:
-    """Install these pinned requirements into `.venv`, unless they are there."""
+    """Install these pinned requirements into `.venv`, unless they are there.
+
+    With those of production, also build the help site that the product serves.
+    """
     with PRODUCTION.open() as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -47,6 +51,8 @@ def prepare_environment(*requirements: Path) -> None:
             _create_environment()
         if missing := [path for path in requirements if not stamp_of(path).exists()]:
             _install(missing)
+        if PRODUCTION in requirements:
+            build_if_changed(PYTHON)
 
 
 def lock_of(requirements: Path) -> Path:

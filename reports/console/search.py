@@ -20,6 +20,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from accounts.access import staff
+from accounts.console.help_site import help_sections
 from accounts.console.listing import LONGEST_SEARCH
 from accounts.console.navigation import sections_for
 from accounts.http import StaffRequest
@@ -28,7 +29,6 @@ from accounts.permissions import Capability as C
 from accounts.permissions import Permissions
 from accounts.school_directory import find_schools, search_text
 from reports.console.workspace import STEPS, step_pages
-from survey.console.handbook import SECTIONS
 from survey.fieldwork.administrations import administrations_for
 from survey.fieldwork.administrations.queries import with_titles
 from survey.models import Administration, Denominator
@@ -71,7 +71,7 @@ def console_search(request: StaffRequest) -> HttpResponse:
                 *_pages(permissions, query),
                 *_pages_of_rounds(permissions, query),
             ],
-            _("Handbook"): _handbook_sections(query),
+            _("Help"): _help_sections(query),
         }
         if not any(results.values()):
             corrected, schools = _misspelt_schools(permissions, query)
@@ -219,16 +219,17 @@ def _pages_of_rounds(permissions: Permissions, query: str) -> list[SearchResult]
     return matches[:MOST_SHOWN]
 
 
-def _handbook_sections(query: str) -> list[SearchResult]:
-    return [
+def _help_sections(query: str) -> list[SearchResult]:
+    matches = [
         SearchResult(
-            str(section.heading),
-            _("Handbook for school coordinators"),
-            f"{reverse('handbook')}#{section.anchor}",
+            section.heading,
+            "" if section.page == section.heading else section.page,
+            section.address,
         )
-        for section in SECTIONS
+        for section in help_sections()
         if _is_about(query, section.heading, section.synonyms)
     ]
+    return matches[:MOST_SHOWN]
 
 
 def _is_about(query: str, *texts: StrOrPromise) -> bool:

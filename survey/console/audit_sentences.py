@@ -153,6 +153,7 @@ SURVEYS = {
     "change smallest percentage": gettext_noop(
         "{who} changed the smallest percentage of results"
     ),
+    "change who reads the help": gettext_noop("{who} changed who may read the help"),
     "change name and logo": gettext_noop("{who} changed the name, logo or color"),
     "change time zone": gettext_noop("{who} changed the time zone of {subject}"),
     "change weekend": gettext_noop("{who} changed the weekend"),

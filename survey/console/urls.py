@@ -18,7 +18,6 @@ from survey.console.emails import texts as email_texts
 from survey.console.emails import views as emails
 from survey.console.feeds import scan_views, window_views
 from survey.console.feeds import views as feeds
-from survey.console.handbook import handbook
 from survey.console.login_cards import views as cards
 from survey.console.merging import views as merging
 from survey.console.merging.people import merge_people
@@ -68,7 +67,6 @@ TRIAL = "try/<str:token>/"
 register_converter(PlaceConverter, "place")
 
 urlpatterns = [
-    path("handbook/", handbook, name="handbook"),
     path("settings/", settings.settings_home, name="settings_home"),
     path("settings/<place:place>/", settings.settings_place, name="settings_place"),
     path(
@@ -96,6 +94,7 @@ urlpatterns = [
         settings.settings_coding_threshold,
         name="settings_coding_threshold",
     ),
+    path("settings/state/help/", settings.settings_help, name="settings_help"),
     path("settings/<place:place>/name/", settings.settings_name, name="settings_name"),
     path(
         "settings/<place:place>/rename/",

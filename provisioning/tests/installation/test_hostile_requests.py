@@ -312,6 +312,13 @@ def test_what_is_kept_is_what_its_address_says(nginx):
             )
 
 
+def test_pages_of_help_are_kept_where_the_path_is_the_whole_address(nginx):
+    for target, most in (("/help/en/77/", 1), ("/help/en/77/?x=1", 2)):
+        shown = {nginx.ask(request(target)).split(b"<")[1] for _ in range(2)}
+        assert len(shown) == 1
+        assert len(nginx.arrived()) == most
+
+
 def test_people_and_programs_reach_their_pages(nginx):
     for target, upstream, seen in (
         ("/results/3/districts/4/answers.csv", "console", None),

@@ -172,6 +172,7 @@ ROUTE_PARAMETERS = (
     RouteParameter("survey_content language", lambda place, route: "en", owned=False),
     RouteParameter("survey_content n", lambda place, route: 1, owned=False),
     # The link in an e-mail, which everybody may have been sent.
+    RouteParameter("help_file path", lambda place, route: "en/", owned=False),
     RouteParameter("unsubscribe token", lambda place, route: "1:x", owned=False),
     # A school's page is public; survey/tests/schools holds what it shows. Here it
     # only has to change nothing.

@@ -146,6 +146,13 @@ class CodingThresholdForm(forms.Form):
     )
 
 
+class HelpForm(forms.Form):
+    public_help = forms.BooleanField(
+        label=gettext_lazy("Everyone may read the help without logging in"),
+        required=False,
+    )
+
+
 class NameForm(forms.Form):
     name = forms.CharField(
         label=gettext_lazy("Name"),

@@ -40,6 +40,7 @@ from survey.console.settings.forms import (
     PERCENTS,
     CodingThresholdForm,
     ContactForm,
+    HelpForm,
     MinimumGroupForm,
     NameForm,
     ThresholdsForm,
@@ -98,6 +99,7 @@ def settings_place(request: StaffRequest, place: str) -> HttpResponse:
         "default_minimum_group": MINIMUM_GROUP,
         "coding_threshold": setting_of(target, levels, "coding_threshold"),
         "default_coding_threshold": DEFAULT_CODING_THRESHOLD,
+        "public_help": setting_of(target, levels, "public_help"),
         "name": setting_of(target, levels, "name"),
         "logo": logo,
         "accent": setting_of(target, levels, "accent"),
@@ -207,6 +209,28 @@ def settings_coding_threshold(request: StaffRequest) -> HttpResponse:
         "default": DEFAULT_CODING_THRESHOLD,
     }
     return render(request, "survey/console/settings_coding_threshold.html", context)
+
+
+@needs(C.MANAGE_SURVEYS)
+@require_http_methods(["GET", "HEAD", "POST"])
+def settings_help(request: StaffRequest) -> HttpResponse:
+    """Choose whether the help site is open to everyone."""
+    state = place_or_404(request, STATE, C.MANAGE_SURVEYS)
+    # A box that is not ticked is not sent.
+    form = HelpForm(
+        request.POST if request.method == "POST" else None,
+        initial=own_values(state, "public_help"),
+    )
+    if form.is_valid():
+        return _change(
+            request,
+            state,
+            "change who reads the help",
+            {"public_help": form.cleaned_data["public_help"]},
+            _("The setting was saved. Pages follow it within a minute."),
+        )
+    context = {**about_place(request, state), "form": form}
+    return render(request, "survey/console/settings_help.html", context)
 
 
 @needs(C.MANAGE_SURVEYS)

@@ -1,0 +1,198 @@
+"""The help site is built with every link checked, and names commands that exist."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from django.core.management import get_commands
+
+from provisioning.commands import ROOT, Refusal
+from provisioning.help_site import build as help_site
+from provisioning.installation.environment import PYTHON
+from provisioning.installation.stack import parser
+from provisioning.run import COMMANDS
+
+HELP = ROOT / "docs" / "help"
+GUIDES = ROOT / "docs" / "guides"
+# A command as a person would type it, in a text or in an example.
+COMMAND = re.compile(r"provisioning/([a-z_]+)(?: ([a-z_]+))?(?: ([a-z_]+))?")
+MANAGE = re.compile(r"manage\.py ([a-z_]+)")
+LOADED = re.compile(
+    r"<(?:link|script|img|iframe|source|form)\b[^>]*\b(?:href|src|action)=\"([^\"]*)\""
+)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("help") / "site"
+    help_site.build(PYTHON, folder, strict=True)
+    return folder
+
+
+@pytest.fixture
+def copied(tmp_path, monkeypatch) -> Path:
+    """Copy what the site is made of, to break it."""
+    for source in help_site.SOURCES:
+        if (ROOT / source).is_dir():
+            shutil.copytree(ROOT / source, tmp_path / source)
+        else:
+            (tmp_path / source).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / source, tmp_path / source)
+    (tmp_path / "static" / "img").mkdir()
+    shutil.copy(ROOT / "static" / "img" / "mark.svg", tmp_path / "static" / "img")
+    monkeypatch.setattr(help_site, "HERE", tmp_path / "provisioning" / "help_site")
+    return tmp_path
+
+
+def test_all_pages_of_both_languages_are_there(site):
+    for page in HELP.rglob("*.md"):
+        place = page.relative_to(HELP).with_suffix("")
+        folder = place.parent if place.name == "index" else place
+        assert (site / folder / "index.html").exists(), place
+    # Nothing of the generator's own.
+    assert {path.name for path in site.iterdir()} == {"assets", "en", "es"}
+
+
+def test_every_guide_is_on_the_site_but_those_about_the_code(site):
+    guides = {path.stem for path in GUIDES.glob("*.md")} - {"browser-modules"}
+    assert guides <= {path.name for path in (site / "en" / "operators").iterdir()}
+    assert not (site / "en" / "operators" / "browser-modules").exists()
+
+
+@pytest.mark.parametrize(
+    ("link", "problem"),
+    [
+        ("nothing.md", "nothing.md"),
+        ("index.md#nothing", "nothing"),
+        ("../../../guides/backups.md#nothing", "nothing"),
+    ],
+)
+def test_a_bad_link_is_refused(copied, link, problem):
+    page = copied / "docs" / "help" / "en" / "authors" / "editor.md"
+    page.write_text(f"{page.read_text()}\nRead [this]({link}).\n")
+    with pytest.raises(Refusal, match=problem):
+        help_site.build(PYTHON, copied / "site", strict=True)
+    # Without the check, readers would meet it.
+    help_site.build(PYTHON, copied / "site", strict=False)
+    assert "this</a>" in (copied / "site/en/authors/editor/index.html").read_text()
+
+
+def test_a_page_that_no_navigation_lists_is_refused(copied):
+    (copied / "docs" / "help" / "en" / "authors" / "lost.md").write_text("# Lost\n")
+    with pytest.raises(Refusal, match="nav"):
+        help_site.build(PYTHON, copied / "site", strict=True)
+
+
+def test_a_new_guide_follows_the_operators_pages_by_itself(copied):
+    guide = copied / "docs" / "guides" / "new-guide.md"
+    guide.write_text(
+        "# A new guide\n\n[Why](../decisions/0083-x.md), [map](../../x.md)\n"
+    )
+    help_site.build(PYTHON, copied / "site", strict=True)
+    page = (
+        copied / "site" / "en" / "operators" / "new-guide" / "index.html"
+    ).read_text()
+    # What is not on the site is named, without a link.
+    assert "Why (decision 0083), map (<code>x.md</code>)" in page
+    start = (copied / "site" / "en" / "operators" / "index.html").read_text()
+    assert ">A new guide</a>" in start
+
+
+def test_pages_load_nothing_from_elsewhere(site):
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > 20
+    for page in pages:
+        text = page.read_text()
+        addresses = LOADED.findall(text)
+        assert len(addresses) > 3
+        assert not [place for place in addresses if ":" in place or place[:2] == "//"]
+        # The product's policy refuses both.
+        assert " style=" not in text and not re.search(r" on[a-z]+=", text)
+        assert not re.search(r"<script(?![^>]*src=)", text)
+    css = (site / "assets" / "css" / "help.css").read_text()
+    assert "http" not in css and "@import" not in css
+
+
+def test_an_interrupted_build_leaves_the_old_site(copied, monkeypatch):
+    help_site.build(PYTHON, copied / "site", strict=True)
+
+    def fail(*_arguments: object, **_options: object) -> str:
+        raise Refusal("interrupted")
+
+    monkeypatch.setattr(help_site, "run_generator", fail)
+    with pytest.raises(Refusal):
+        help_site.build(PYTHON, copied / "site", strict=True)
+    assert (copied / "site" / "en" / "index.html").exists()
+
+
+def test_the_site_is_built_once_for_each_change(copied, monkeypatch):
+    calls = []
+
+    def built(python: Path, folder: Path, *, strict: bool) -> None:
+        calls.append(strict)
+        folder.mkdir(exist_ok=True)
+
+    monkeypatch.setattr(help_site, "ROOT", copied)
+    monkeypatch.setattr(help_site, "SITE", copied / ".help" / "site")
+    monkeypatch.setattr(help_site, "build", built)
+    help_site.build_if_changed(PYTHON)
+    help_site.build_if_changed(PYTHON)
+    # A bad link keeps nobody from serving the rest.
+    assert calls == [False]
+    page = copied / "docs" / "help" / "en" / "index.md"
+    page.write_text(f"{page.read_text()}\nMore.\n")
+    help_site.build_if_changed(PYTHON)
+    assert calls == [False, False]
+
+
+def unknown_commands(text: str) -> list[str]:
+    """Return the commands of a text that nobody could run."""
+    [subcommands] = parser()._subparsers._group_actions
+    stack = set(subcommands.choices)
+    managed = set(get_commands())
+    unknown = [name for name in MANAGE.findall(text) if name not in managed]
+    for name, second, third in COMMAND.findall(text):
+        file = ROOT / "provisioning" / name
+        if not file.exists():
+            unknown.append(f"provisioning/{name}")
+        elif name == "run" and second and second not in COMMANDS:
+            unknown.append(f"provisioning/run {second}")
+        elif name == "stack" and second and second not in stack:
+            unknown.append(f"provisioning/stack {second}")
+        elif name == "stack" and second == "manage" and third not in {*managed, ""}:
+            unknown.append(f"provisioning/stack manage {third}")
+    return unknown
+
+
+@pytest.mark.parametrize(
+    "page",
+    [*sorted(HELP.rglob("*.md")), *sorted(GUIDES.glob("*.md"))],
+    ids=lambda page: str(page.relative_to(ROOT / "docs")),
+)
+def test_commands_of_pages_exist(page):
+    code = re.findall(r"```.*?```|`[^`\n]+`", page.read_text(), re.DOTALL)
+    assert unknown_commands("\n".join(code)) == []
+
+
+def test_commands_that_do_not_exist_are_named():
+    text = (
+        "provisioning/nothing, provisioning/run nothing, provisioning/stack nothing,"
+        " provisioning/stack manage nothing, manage.py nothing, provisioning/run sbom"
+    )
+    assert len(unknown_commands(text)) == 5
+
+
+def test_servers_do_not_import_what_builds_the_site():
+    imported = re.compile(r"^\s*(?:import|from) (?:properdocs|markdown|jinja2|yaml)\b")
+    sources = [
+        path
+        for app in ("accounts", "survey", "reports", "settings")
+        for path in (ROOT / app).rglob("*.py")
+    ]
+    assert len(sources) > 500
+    for path in sources:
+        lines = path.read_text().splitlines()
+        assert not list(filter(imported.match, lines)), path
