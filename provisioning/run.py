@@ -70,6 +70,10 @@ COMMANDS = {
         "measure.benchmarks.editor",
         "Times the survey editor: opening drafts, and edits",
     ),
+    "measure_firewall": (
+        "prove.firewall.start",
+        "Measures a stack with the fleet's firewall, and a full table of connections",
+    ),
     "measure_rates": (
         "measure.benchmarks.rates",
         "Times the roll-up of response rates, the board, and saves meanwhile",

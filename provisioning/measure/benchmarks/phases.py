@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -68,9 +68,17 @@ class Rehearsal(NamedTuple):
 
 @contextmanager
 def rehearsal_of(
-    stack: Stack, size: Size, *, purpose: str = "bench", grown: int = 0
+    stack: Stack,
+    size: Size,
+    *,
+    purpose: str = "bench",
+    grown: int = 0,
+    network: AbstractContextManager[None] | None = None,
 ) -> Iterator[Rehearsal]:
-    """Open a rehearsal without answers, or with `grown` responses of others."""
+    """Open a rehearsal without answers, or with `grown` responses of others.
+
+    The load processes start in `network`, if that is not this process's own.
+    """
     shape = [f"--name=rehearsal-{purpose}-{size.pages}x{size.items}"]
     shape += [f"--pages={size.pages}", f"--items={size.items}"]
     if grown:
@@ -79,7 +87,8 @@ def rehearsal_of(
     details, codes = stack.open_rehearsal(*shape, f"--respondents={size.respondents}")
     growth.settle(stack, details["administration_id"])
     survey = RehearsalSurvey.of(details)
-    drivers = Drivers(size.drivers, stack.target, survey, codes)
+    with network or nullcontext():
+        drivers = Drivers(size.drivers, stack.target, survey, codes)
     try:
         yield Rehearsal(stack, size, details, drivers)
     finally:

@@ -6,6 +6,7 @@ import configparser
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -160,6 +161,8 @@ def test_each_host_has_the_passwords_of_its_own_roles(fleet):
 
 DATABASES = {"10.0.0.11", "10.0.0.12", "10.0.0.13"}
 WEB_AND_WORKER = {"10.0.0.41", "10.0.0.42", "10.0.0.51"}
+CACHE_AND_QUEUE = {"10.0.0.21", "10.0.0.31"}
+ADDRESSES = DATABASES | WEB_AND_WORKER | CACHE_AND_QUEUE | {"10.0.0.61"}
 
 
 @pytest.mark.parametrize(
@@ -206,7 +209,8 @@ def test_web_hosts_admit_everybody_with_a_number_of_connections(fleet):
     )
     # Not before a school of 2,000 behind one address has two for each pupil.
     assert [int(limit) > 2 * 2000 for limit in limits] == [True, True]
-    assert rules.count("dport") == len(limits)
+    named = [line for line in rules.splitlines() if "dport" in line]
+    assert len([line for line in named if "notrack" not in line]) == len(limits)
     # And one address leaves most of nginx's connections to the others.
     nginx = (fleet / "web1/etc/nginx/nginx.conf").read_text()
     [connections] = re.findall("worker_connections ([0-9]+);", nginx)
@@ -314,24 +318,106 @@ def test_each_queue_has_its_own_workers(fleet):
         assert "nice -n 10" in command
 
 
-def test_hosts_share_the_processor_by_priority_also_after_a_boot(tmp_path):
-    tasks = yaml.safe_load((ROLES / "common/tasks/main.yml").read_text())
-    [task] = [task for task in tasks if "by the priority" in task["name"]]
-    script = task["ansible.builtin.shell"]["cmd"]
-    running, after_boot = tmp_path / "running", tmp_path / "kept"
-    script = script.replace("/proc/sys/kernel/sched_autogroup_enabled", str(running))
-    script = script.replace("/etc/sysctl.d/60-groundswell.conf", str(after_boot))
-    for before, after in (("1\n", "0\n"), (None, None)):
-        if before:
-            running.write_text(before)
-        else:
-            # A container does not have it, or may not change it.
-            running.unlink()
-        subprocess.run(["/bin/sh", "-e", "-c", script], check=True)
-        assert (running.read_text() if running.exists() else None) == after
-        assert after_boot.read_text() == "kernel.sched_autogroup_enabled = 0\n"
-    # On a single machine the kernel is not this project's.
-    assert "starts_at_boot" in task["when"]
+def settings_of(host: Path) -> dict[str, str]:
+    """Return the kernel's settings of a host, by name."""
+    lines = (host / "etc/kernel/settings.conf").read_text().splitlines()
+    pairs = [line.split(" = ") for line in lines if not line.startswith("#")]
+    return dict(pairs)
+
+
+def test_hosts_have_the_settings_of_the_kernel_that_they_need(fleet):
+    web = settings_of(fleet / "web1")
+    # 1,500 new connections a second on two cores, whose entries last two minutes.
+    assert int(web["net.netfilter.nf_conntrack_max"]) > 1500 * 120
+    assert web["kernel.sched_autogroup_enabled"] == "0"
+    # Who respondents' queues of 64 cores have room for.
+    assert int(web["net.core.somaxconn"]) > 64 * 512
+    # A boot sets what the module has only if that is loaded before.
+    modules = (fleet / "web1/etc/kernel/modules.conf").read_text()
+    assert modules.endswith("\nnf_conntrack\n")
+    database = settings_of(fleet / "db1")
+    assert not [name for name in database if "conntrack" in name]
+    assert "nf_conntrack" not in (fleet / "db1/etc/kernel/modules.conf").read_text()
+
+
+def test_settings_that_a_machine_refuses_are_named_and_no_fault(fleet, tmp_path):
+    kernel = {
+        name: tmp_path / name.replace(".", "/") for name in settings_of(fleet / "db1")
+    }
+    for path in kernel.values():
+        path.parent.mkdir(parents=True, exist_ok=True)
+    # As a container has it: one setting is there, the other is not.
+    kernel["net.core.somaxconn"].write_text("4096\n")
+    kernel["kernel.sched_autogroup_enabled"].parent.rmdir()
+
+    def apply() -> list[str]:
+        done = subprocess.run(
+            ["/bin/sh", fleet / "db1/etc/kernel/apply"],
+            capture_output=True,
+            text=True,
+            env={"PATH": "/usr/bin:/bin", "PROC": str(tmp_path)},
+        )
+        assert done.returncode == 0
+        return done.stdout.splitlines()
+
+    refused = "kernel.sched_autogroup_enabled can not be set to 0 here"
+    assert apply() == [refused, "net.core.somaxconn is now 65535"]
+    assert kernel["net.core.somaxconn"].read_text() == "65535\n"
+    # A second call changes nothing.
+    assert apply() == [refused]
+
+
+def test_what_servers_say_to_one_another_is_not_tracked(fleet):
+    rules = (fleet / "web1/etc/firewall/rules.nft").read_text()
+    assert "iif lo notrack" in rules
+    left_out = re.findall(
+        r"ip ([sd]addr) { (.*?) } tcp [sd]port { (.*?) } notrack", rules
+    )
+    assert [side for side, _, _ in left_out] == ["saddr", "saddr", "daddr", "daddr"]
+    for _, addresses, ports in left_out:
+        # Whoever could send from such a port would escape the count of connections.
+        assert set(addresses.split(", ")) == ADDRESSES
+        assert {"5432", "6379", "11211", "5671"} <= set(ports.split(", "))
+        assert not {"80", "443", "22"} & set(ports.split(", "))
+
+
+# A connection of loopback, once as the rules are, once without what they leave out.
+COUNTS = """
+ip link set lo up && nft --file {rules} && {python} -c "{connect}"
+cat /proc/sys/net/netfilter/nf_conntrack_count
+nft flush chain inet groundswell untracked_in
+nft flush chain inet groundswell untracked_out
+{python} -c "{connect}"
+cat /proc/sys/net/netfilter/nf_conntrack_count
+"""
+CONNECT = (
+    "import socket; server = socket.create_server(('127.0.0.1', 0));"
+    " socket.create_connection(server.getsockname()).close()"
+)
+
+
+@pytest.mark.skipif(not path_of_program("nft"), reason="nftables is not installed here")
+def test_connections_between_servers_take_no_place_in_the_kernels_table(fleet):
+    script = COUNTS.format(
+        rules=fleet / "web1/etc/firewall/rules.nft",
+        python=sys.executable,
+        connect=CONNECT,
+    )
+    done = subprocess.run(
+        ["unshare", "--user", "--map-root-user", "--net", "sh", "-ec", script],
+        capture_output=True,
+        text=True,
+    )
+    assert done.stderr == ""
+    as_written, all_tracked = map(int, done.stdout.split())
+    assert (as_written, all_tracked > 0) == (0, True)
+
+
+def test_an_owner_whose_rules_need_tracking_keeps_it(tmp_path):
+    render_fleet(tmp_path, "--limit=web1", untracked=False)
+    rules = (tmp_path / "web1/etc/firewall/rules.nft").read_text()
+    assert "notrack" not in rules
+    assert "ct count over" in rules
 
 
 def test_messages_are_redelivered_only_after_the_longest_job(fleet):
