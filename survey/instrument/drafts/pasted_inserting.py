@@ -61,19 +61,20 @@ def insert_blocks(
         for block in blocks
         if block.kind != "out" and not block.is_only_translation
     ]
-    questions = sum(count_questions(block) for block in wanted)
+    questions = sum(block.is_question for block in wanted)
+    items = sum(count_items(block) for block in wanted)
     if not questions:
         raise CommandRefused(_("There are no questions in this text."))
     survey = book.sheet("survey")
     kinds = [kind_of(survey, row) for row in survey.rows if row.cells]
     there = sum(kind not in ("begin", "end", "metadata") for kind in kinds)
-    if there + questions > MAX_ITEMS:
+    if there + items > MAX_ITEMS:
         raise CommandRefused(
             _(
                 "A survey has at most %(most)s questions. This one has %(there)s, and"
                 " %(new)s would be added."
             )
-            % {"most": f"{MAX_ITEMS:,}", "there": f"{there:,}", "new": f"{questions:,}"}
+            % {"most": f"{MAX_ITEMS:,}", "there": f"{there:,}", "new": f"{items:,}"}
         )
     rows = RowWriter(book, languages)
     first_page = next(
@@ -90,7 +91,8 @@ def insert_blocks(
     return Inserted(made[0], questions)
 
 
-def count_questions(block: Block) -> int:
+def count_items(block: Block) -> int:
+    """Return how many variables a block is: each statement of a grid is one."""
     if not block.is_question:
         return 0
     return len(block.statements) + (block.kind != GRID) if block.statements else 1

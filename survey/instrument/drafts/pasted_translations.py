@@ -42,11 +42,11 @@ def translate(
         }
     else:
         of_line = guess_roles(translated)
-    others = [
+    second_blocks = [
         block for block in build_blocks(translated, of_line) if block.kind != "out"
     ]
     shown = [block for block in blocks if block.kind != "out"]
-    partners = _aligned(shown, others)
+    partners = _aligned(shown, second_blocks)
     by_block = {id(first): second for first, second in partners if first}
     before: dict[int | None, list[Block]] = {}
     waiting: list[Block] = []
@@ -78,32 +78,32 @@ def _have_same_marks(lines: Sequence[Line], translated: Sequence[Line]) -> bool:
 
 
 def _aligned(
-    blocks: Sequence[Block], others: Sequence[Block]
+    blocks: Sequence[Block], second_blocks: Sequence[Block]
 ) -> list[tuple[Block | None, Block | None]]:
     """Pair blocks in order, so that as much as possible of them is alike."""
-    best = [[0] * (len(others) + 1) for _block in range(len(blocks) + 1)]
+    best = [[0] * (len(second_blocks) + 1) for _block in range(len(blocks) + 1)]
     for row in range(len(blocks) - 1, -1, -1):
-        for column in range(len(others) - 1, -1, -1):
-            likeness = _likeness(blocks[row], others[column])
+        for column in range(len(second_blocks) - 1, -1, -1):
+            likeness = _likeness(blocks[row], second_blocks[column])
             together = best[row + 1][column + 1] + likeness if likeness else -1
             best[row][column] = max(
                 together, best[row + 1][column], best[row][column + 1]
             )
     pairs: list[tuple[Block | None, Block | None]] = []
     row = column = 0
-    while row < len(blocks) and column < len(others):
-        likeness = _likeness(blocks[row], others[column])
+    while row < len(blocks) and column < len(second_blocks):
+        likeness = _likeness(blocks[row], second_blocks[column])
         if likeness and best[row][column] == best[row + 1][column + 1] + likeness:
-            pairs.append((blocks[row], others[column]))
+            pairs.append((blocks[row], second_blocks[column]))
             row, column = row + 1, column + 1
         elif best[row][column] == best[row + 1][column]:
             pairs.append((blocks[row], None))
             row += 1
         else:
-            pairs.append((None, others[column]))
+            pairs.append((None, second_blocks[column]))
             column += 1
     pairs += [(block, None) for block in blocks[row:]]
-    return pairs + [(None, block) for block in others[column:]]
+    return pairs + [(None, block) for block in second_blocks[column:]]
 
 
 def _likeness(block: Block, translation: Block) -> int:
@@ -125,23 +125,23 @@ def _join(block: Block, translation: Block | None, language: str) -> None:
         block.remarks.append(_("Not there in %(language)s.") % {"language": language})
         return
     block.label.translation = translation.label.text
-    for pieces, others, words in (
+    for pieces, translations, words in (
         (block.hints, translation.hints, _hints),
         (block.options, translation.options, _answers),
         (block.statements, translation.statements, _statements),
     ):
-        for piece, other in zip(pieces, others, strict=False):
-            piece.translation = other.text
-        if len(pieces) != len(others):
+        for piece, translated in zip(pieces, translations, strict=False):
+            piece.translation = translated.text
+        if len(pieces) != len(translations):
             block.remarks.append(
                 _("Here: %(here)s. In %(language)s: %(there)s.")
                 % {
                     "here": words(len(pieces)),
-                    "there": words(len(others)),
+                    "there": words(len(translations)),
                     "language": language,
                 }
             )
-            block.remarks += _left_over(others[len(pieces) :], language)
+            block.remarks += _left_over(translations[len(pieces) :], language)
 
 
 def _left_over(pieces: Sequence[Piece], language: str) -> list[str]:

@@ -22,7 +22,6 @@ from survey.console.surveys.editor.panels import KIND_NAMES
 from survey.instrument.drafts.commands import CommandRefused, languages_of
 from survey.instrument.drafts.pasted_inserting import (
     Inserted,
-    count_questions,
     insert_blocks,
 )
 from survey.instrument.drafts.pasted_lines import Line, TextTooLong, read_lines
@@ -150,10 +149,10 @@ class Paste:
     def __init__(self, data: QueryDict, languages: list[Language]) -> None:
         self.text = data.get("text", "")
         self.translation = data.get("translation", "")
-        self.first, *self.others = languages
-        codes = {language.code: language for language in self.others}
+        self.first, *self.other_languages = languages
+        codes = {language.code: language for language in self.other_languages}
         asked = data.get("translated_into", "")
-        self.second = codes.get(asked) or next(iter(self.others), None)
+        self.second = codes.get(asked) or next(iter(self.other_languages), None)
         self.error = ""
         self.changes = Changes.of(data)
         # Lines have other numbers now.
@@ -222,9 +221,7 @@ class Paste:
     @cached_property
     def questions(self) -> int:
         return sum(
-            count_questions(block)
-            for block in self.blocks
-            if not block.is_only_translation
+            block.is_question and not block.is_only_translation for block in self.blocks
         )
 
     @property
@@ -280,6 +277,17 @@ class Card:
                 **{kind: KIND_WORDS[kind] for kind in SELECTS},
             }
         return [(kind, str(words)) for kind, words in kinds.items()]
+
+    @property
+    def is_translated(self) -> bool:
+        return any(piece.translation for piece in self.block.pieces())
+
+    @property
+    def code(self) -> str:
+        """Return the language of the texts of the block."""
+        second = self.paste.second
+        is_second = self.block.is_only_translation and second
+        return second.code if second and is_second else self.paste.first.code
 
     @property
     def lines(self) -> str:
