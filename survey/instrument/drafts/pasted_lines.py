@@ -77,6 +77,8 @@ WRITE_ON = frozenset("_.… \t")
 DRAWN = ("___", "....", "……")
 WIDE = re.compile(r"\s{3,}|\t")
 VALUED = re.compile(r"(?:^|(?<=[\s,;(]))(\d{1,2})\s?=\s?")
+ALPHABET = "abcdefghijkl"
+LETTERED_PART = re.compile(r"(?:^|(?<=\s\s)|(?<=\t))\(?([A-La-l])[.)](?=\s*\S)\s?")
 MOST_PARTS = 12
 LONGEST_PART = 60
 QUESTION_SIGNS = "?؟？"
@@ -101,6 +103,8 @@ class Line:
     gap: int = 0
     parts: tuple[str, ...] = ()
     is_row: bool = False
+    # The top of a table, whose first cell is blank.
+    is_header: bool = False
     # Of a row whose cells have the numbers to circle.
     cells: tuple[str, ...] = ()
     is_starred: bool = False
@@ -113,6 +117,11 @@ class Line:
         if end < 1 or not rest:
             return end > 0
         return len(rest) <= LONGEST_PART and (rest[0] in "([" or rest[0].isupper())
+
+    @property
+    def is_slashed(self) -> bool:
+        """Whether its answers may be one: "Parent/guardian"."""
+        return bool(self.parts) and "/" in self.raw and not GLYPH.search(self.raw)
 
     @property
     def is_drawn(self) -> bool:
@@ -200,7 +209,10 @@ def _divided(raw: str, after: str) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield rest, labels
         return
     end = raw.rfind(":") + 1
-    if end and (labels := tuple(_scale_of_numbers(raw[end:]))):
+    spaced = re.split(r"\s[/|]\s", raw[end:].strip())
+    is_spaced = len(spaced) > 1 and all(0 < len(part.split()) < 4 for part in spaced)
+    scale = spaced if is_spaced else _scale_of_numbers(raw[end:])
+    if end and (labels := tuple(scale)):
         yield raw[:end], ()
         yield raw[end:], labels
         return
@@ -249,6 +261,7 @@ def answers_in(text: str, *, is_certain: bool = False) -> tuple[str, ...]:
         return boxed[1]
     dividers = (
         _valued(text),
+        _lettered(text),
         WIDE.split(text.strip()),
         parts if len(parts := re.split(r"\s[/|]\s", text.strip(" ()"))) > 2 else [],
         _slashed(text.strip(" ()")),
@@ -287,6 +300,19 @@ def _valued(text: str) -> list[str]:
     ]
 
 
+def _lettered(text: str) -> list[str]:
+    """Return the answers of "a) Yes  b) No"."""
+    matches = [*LETTERED_PART.finditer(text)]
+    letters = "".join(match[1].lower() for match in matches)
+    if len(matches) < 2 or matches[0].start() or letters != ALPHABET[: len(letters)]:
+        return []
+    ends = [*(match.start() for match in matches[1:]), len(text)]
+    return [
+        text[match.end() : end].strip()
+        for match, end in zip(matches, ends, strict=True)
+    ]
+
+
 def _slashed(text: str) -> list[str]:
     """Divide "Yes/No" and "Parent / guardian", but not a sentence with a slash."""
     if len(text) > LONGEST_PART:
@@ -315,11 +341,13 @@ def _read(
     is_starred = False
     if (star := STAR.match(raw)) and (COUNTED.match(raw[star.end() :])):
         raw, is_starred = raw[star.end() :], True
-    parts = parts or tuple(_valued(raw))
+    parts = parts or tuple(_valued(raw) or _lettered(raw))
     mark, label, style, end = ("", "", "", 0) if parts else _mark_of(raw)
     text = raw[end:]
     cells: tuple[str, ...] = ()
-    if is_row:
+    if (stem := _text_of_glyphs(text)) and not parts:
+        text, is_row = stem, True
+    elif is_row:
         text, *numbers = text.split("\t")
         cells = tuple(_scale_of_numbers(" ".join(numbers)))
     if not parts and not is_row and not mark:
@@ -335,9 +363,23 @@ def _read(
         gap,
         parts,
         is_row,
+        bool(parts) and content.startswith("\t"),
         cells,
         is_starred,
     )
+
+
+def _text_of_glyphs(text: str) -> str:
+    """Return the text before two or more boxes without labels; "" for another line."""
+    glyphs = [*GLYPH.finditer(text)]
+    if len(glyphs) < 2:
+        return ""
+    ends = [glyph.end() for glyph in glyphs]
+    starts = [*(glyph.start() for glyph in glyphs[1:]), len(text)]
+    has_labels = any(
+        text[end:start].strip() for end, start in zip(ends, starts, strict=True)
+    )
+    return "" if has_labels else text[: glyphs[0].start()].strip()
 
 
 def _one_line(text: str) -> str:

@@ -25,7 +25,8 @@ LONGEST_REQUIRED = 30
 WRAPPED = 55
 
 PAGE = re.compile(
-    r"#{1,6}\s*(?P<heading>[^\s#].*)"
+    r"page break|salto de p[áa]gina|فاصل صفحات"
+    r"|#{1,6}\s*(?P<heading>[^\s#].*)"
     r"|(?:page|p[áa]gina|صفحة|الصفحة)\s{0,3}\d{1,3}"
     r"(?P<footer>\s{1,3}(?:of|de|من)\s{1,3}\d{1,3})?(?:\s?[:.–—-]\s*(?P<title>.*))?"
     r"|(?:section|part|secci[óo]n|parte|القسم|قسم|الجزء)"
@@ -117,7 +118,7 @@ class RoleReader:
             return Role.STATEMENT
         if self._is_hint(line):
             return Role.HINT
-        if line.parts:
+        if line.parts and not (line.is_slashed and self.answer):
             return self._read_answers(place, line)
         is_numbered = line.mark == NUMBER and line.style in self.styles
         if (
@@ -183,7 +184,7 @@ class RoleReader:
         if not rest or rest[0].parts or rest[0].asks or page_title(rest[0]):
             return False
         first = rest[0]
-        if first.is_row:
+        if first.is_row or self.lines[place].is_header:
             return True
         if first.mark == NUMBER and first.style in self.styles:
             stem = self.question
@@ -256,7 +257,8 @@ class RoleReader:
                 self.answer = line
                 return Role.ANSWER
             return self._read_first(place, line)
-        if self.question.is_drawn:
+        is_label = line.text.endswith(":") and not self.answer
+        if self.question.is_drawn or (is_label and not line.mark):
             return self._begin(line)
         if self.answer and self.answer.mark and not line.mark:
             if leads and after and after.mark in (self.answer.mark, *ANSWER_MARKS):
@@ -296,7 +298,8 @@ class RoleReader:
         after = self._next(place)
         if after is None or line.mark:
             return False
-        is_first_of_list = after.mark in ANSWER_MARKS or after.parts != ()
+        has_parts = bool(after.parts) and not after.is_slashed
+        is_first_of_list = after.mark in ANSWER_MARKS or has_parts
         return is_first_of_list and (self.answer is not None or line.text.endswith(":"))
 
     def _read_first(self, place: int, line: Line) -> Role:
@@ -314,6 +317,7 @@ class RoleReader:
         asks_next = after is not None and (
             after.asks
             or after.is_drawn
+            or after.text.endswith(":")
             or after.mark == NUMBER
             or page_title(after) is not None
         )

@@ -16,7 +16,7 @@ from survey.tests.console.test_surveys import draft_of
 from survey.tests.drafts.test_pasted_questions import document
 
 pytestmark = pytest.mark.django_db(transaction=True)
-LINES = "1. How do you feel today?\nGood\nBad\n2. Why?\n"
+LINES = "1. How do you feel today?\nGood\nBad\n2. Why?"
 
 
 def press_to(page: Page, name: str, role: str = "button") -> None:

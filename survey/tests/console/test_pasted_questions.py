@@ -209,6 +209,23 @@ def test_guesses_are_changed_before_they_are_inserted(pasting):
     assert lists(pasting.survey) == [("feel_options", "1", "Good")]
 
 
+def test_a_guess_that_nobody_has_changed_follows_the_lines(pasting):
+    text = "1. What could we do better?\nThanks, Pat\n"
+    first = pasting.preview(text)
+    opened = {**first, **hidden(pasting.post(**first, open="1-2").content.decode())}
+    # The page sends the menus of all questions, and boxes that are ticked.
+    sent = {**opened, "kind-1": "select_one", "role-2": "out"}
+    page = pasting.post(**sent).content.decode()
+    assert '<option value="text" selected>' in page
+    # A second text changes no line of the first one.
+    sent = {**opened, **hidden(page), "translation": "1. ¿Qué?\n", "read": "yes"}
+    assert '<option value="text" selected>' in pasting.post(**sent).content.decode()
+    changed = {**sent, "text": "2. More?\nYes\nNo\n"}
+    assert '<option value="select_one" selected>' in (
+        pasting.post(**changed).content.decode()
+    )
+
+
 def test_a_text_that_was_changed_after_its_preview_is_not_inserted_unseen(pasting):
     sent = {**pasting.preview(TWO), "text": TWO + "3. New?\n"}
     reply = pasting.post(**sent, act="paste-questions")

@@ -165,6 +165,31 @@ WANTED = {
         "out: ",
         "text: What is your age?",
     ],
+    "printed_form": [
+        "select_one*: How old are you? (10 / 11 / 12 or more)",
+        "select_multiple*: What do you like? (Math / Art / Other:)",
+        "text: Your suggestions",
+    ],
+    "word_export": [
+        "select_one: How are you today? (Good (1) / Bad (2))",
+        "select_multiple: Which apply to you? Select all that apply."
+        " (I ride the bus (1) / I walk (2))",
+        "text: Anything else?",
+        "page: ",
+        "text: Display This Question:",
+        "text: Why good?",
+    ],
+    "starred": [
+        "select_one*: What is your role at the school?"
+        " (Student / Teacher / Parent/Guardian / Other (please specify))",
+        "select_one: How likely are you to recommend us? (0 / 1 / 2 / 3)",
+        "grid*: Please rate each of the following. [Clean; Safe] (Poor / Fair / Good)",
+    ],
+    "marque_es": [
+        "grid: Encuesta de clima escolar"
+        " [Me gusta mi escuela.; Mis maestros me ayudan.] (Nunca / A veces / Siempre)",
+        "text: ¿Qué cambiarías?",
+    ],
     "wrapped_mail": [
         "select_one: Thinking about the last thirty days of school, how often did you"
         " feel that the adults here cared about you?"
@@ -183,7 +208,6 @@ def test_a_document_is_read_as_its_author_means_it(name):
 
 def test_each_document_has_an_expectation():
     assert {path.stem for path in DOCUMENTS.glob("*.txt")} == WANTED.keys()
-    assert len(WANTED) == 12
 
 
 @pytest.mark.parametrize("name", WANTED)
@@ -218,6 +242,7 @@ def test_invisible_signs_make_no_difference():
         ("☐ Yes ☐ No", ("Yes", "No")),
         ("Yes ☐ No ☐", ("Yes", "No")),
         ("1 2 3 4", ("1", "2", "3", "4")),
+        ("a. 0–1   b. 2–3   c. 4 or more", ("0–1", "2–3", "4 or more")),
         ("1 2 4", ()),
         ("He / she is my favorite teacher", ()),
         ("Parent / guardian name:", ()),

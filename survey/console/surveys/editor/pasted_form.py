@@ -91,17 +91,24 @@ class Changes:
             changes.open("-".join(map(str, stored.get("opened", ()))))
         except (ValueError, TypeError, AttributeError, RecursionError):
             return cls()
-        changes.add(data)
         return changes
 
-    def add(self, data: QueryDict) -> None:
-        """Take what the menus and boxes of the page say."""
+    def add(self, data: QueryDict, shown: Mapping[int, Block]) -> None:
+        """Take what the menus and boxes of the page say.
+
+        `shown` are the blocks of the page by their first lines: a guess that stays as
+        it is may be another one when the lines of its question have changed.
+        """
         for name in data:
             what, _dash, number = name.partition("-")
             if what == "role":
                 self.set_role(number, data.get(name, ""))
-            elif what == "kind" and self.set_kind(number, data.get(name, "")):
-                self.required[int(number)] = f"required-{number}" in data
+            elif what == "kind" and (block := shown.get(_number_of(number) or 0)):
+                if data.get(name) != block.kind:
+                    self.set_kind(number, data.get(name, ""))
+                is_required = f"required-{number}" in data
+                if is_required != block.is_required:
+                    self.required[block.number] = is_required
         if "open" in data:
             self.open(data.get("open", ""))
 
@@ -110,12 +117,11 @@ class Changes:
         if line is not None and role in {*Role} and len(self.roles) < MOST_CHANGES:
             self.roles[line] = Role(role)
 
-    def set_kind(self, number: str, kind: str) -> bool:
+    def set_kind(self, number: str, kind: str) -> None:
         line = _number_of(number)
-        is_known = line is not None and kind in (*KINDS, GRID)
+        is_known = kind in (*KINDS, GRID)
         if line is not None and is_known and len(self.kinds) < MOST_CHANGES:
             self.kinds[line] = kind
-        return is_known
 
     def open(self, lines: str) -> None:
         first, _dash, last = lines.partition("-")
@@ -140,6 +146,11 @@ def _number_of(text: str) -> int | None:
     return int(text) if is_number else None
 
 
+def _digest(text: str) -> str:
+    content = text.replace("\r\n", "\n").encode("utf-8", "replace")
+    return hashlib.blake2b(content, digest_size=8).hexdigest()
+
+
 class Paste:
     """Texts that somebody has pasted, and the questions that they become.
 
@@ -155,17 +166,20 @@ class Paste:
         self.second = codes.get(asked) or next(iter(self.other_languages), None)
         self.error = ""
         self.changes = Changes.of(data)
-        # Lines have other numbers now.
-        self.was_edited = bool(self.changes.read) and self.changes.read != self.digest
-        if self.changes.read != self.digest:
+        read, self.changes.read = self.changes.read, self.digest
+        self.was_edited = bool(read) and read != self.digest
+        if read.partition("-")[0] != self.digest.partition("-")[0]:
+            # Lines have other numbers now.
             self.changes = Changes(self.digest)
+        elif self._can_be_read():
+            blocks = self._built()
+            self.changes.add(data, {block.number: block for block in blocks})
 
     @cached_property
     def digest(self) -> str:
+        """Name the text, and behind a dash what else was read."""
         code = self.second.code if self.second else ""
-        texts = "\0".join((self.text, self.translation, code)).replace("\r\n", "\n")
-        content = texts.encode("utf-8", "replace")
-        return hashlib.blake2b(content, digest_size=8).hexdigest()
+        return f"{_digest(self.text)}-{_digest(self.translation + code)}"
 
     @property
     def languages(self) -> list[Language]:
@@ -176,19 +190,30 @@ class Paste:
     def lines(self) -> list[Line]:
         return read_lines(self.text)
 
+    def _can_be_read(self) -> bool:
+        try:
+            return bool(self.lines)
+        except TextTooLong:
+            return False
+
     @cached_property
+    def guesses(self) -> dict[int, Role]:
+        return guess_roles(self.lines)
+
+    @property
     def roles(self) -> dict[int, Role]:
-        guesses = guess_roles(self.lines)
         changed = self.changes.roles
-        return {number: changed.get(number, role) for number, role in guesses.items()}
+        return {line: changed.get(line, role) for line, role in self.guesses.items()}
+
+    def _built(self) -> list[Block]:
+        kinds, required = self.changes.kinds, self.changes.required
+        return build_blocks(self.lines, self.roles, kinds, required)
 
     @cached_property
     def blocks(self) -> list[Block]:
         """Return what the texts become; [] with an `error`."""
         try:
-            blocks = build_blocks(
-                self.lines, self.roles, self.changes.kinds, self.changes.required
-            )
+            blocks = self._built()
             if self.second and self.translation.strip():
                 translated = read_lines(self.translation)
                 # Before translations are paired, which takes their product.
@@ -300,8 +325,9 @@ class Card:
         if self.block.is_only_translation:
             return []
         first, last = self.paste.changes.opened
+        roles = self.paste.roles if last else {}
         return [
-            (line, self.paste.roles[line.number])
+            (line, roles[line.number])
             for line in self.block.lines
             if first <= line.number <= last
         ]

@@ -19,6 +19,7 @@ from survey.console.surveys.editor.acts import carry_out
 from survey.console.surveys.editor.fields import Address, Fields
 from survey.console.surveys.editor.pasted_form import EXAMPLE, ROLE_NAMES, Paste
 from survey.console.surveys.views import own_survey_or_404
+from survey.instrument.drafts.checks.texts import shortened
 from survey.instrument.drafts.commands import CommandRefused, languages_of, title_of
 from survey.instrument.drafts.store import AlreadyDone, load_book
 from survey.instrument.drafts.workbook import ChangeConflict, DraftBook, LimitReached
@@ -80,4 +81,4 @@ def _place_of(book: DraftBook, key: str) -> str:
     if key not in {row.key for row in sheet.rows}:
         return ""
     code = fields.languages[0].code
-    return fields.read(Address("survey", key, "label", code))
+    return shortened(fields.read(Address("survey", key, "label", code)))
