@@ -18,6 +18,7 @@ import { Keys } from "./editor_keys.js";
 import { morph } from "./editor_morph.js";
 import { isUntouched, Rows } from "./editor_options.js";
 import { Outline } from "./editor_outline.js";
+import { QuestionPasting } from "./editor_pasting.js";
 import { Queue } from "./editor_queue.js";
 import { RuleForms } from "./editor_rules.js";
 import { PendingTexts } from "./editor_storage.js";
@@ -40,6 +41,8 @@ class Editor {
     // What was wrong with a text that is not stored.
     this.errors = new Map();
     this.trouble = "";
+    // What goes on when everything is stored.
+    this.waiting = [];
     this.pending = new PendingTexts(root.dataset.user, root.dataset.survey);
     this.queue = new Queue(
       { edit: root.dataset.address, change: root.dataset.change },
@@ -59,6 +62,12 @@ class Editor {
     this.outline = new Outline(document.getElementById("ed-pages"), { act });
     this.rules = new RuleForms(this.settings, this.pending, (more) => this.queue.act("", more));
     this.rows = new Rows(this.settings, { act });
+    this.pasting = new QuestionPasting(this.settings, {
+      address: root.dataset.paste,
+      state: () => this.state,
+      restore: (field, text) => this.replace(field, text),
+      flush: () => this.whenStored(),
+    });
     this.keys = new Keys({ act, leave: () => this.outline.focusCurrent() });
     this.canvas = new Canvas(document.getElementById("ed-canvas"), (key) =>
       this.choose(key, { focus: true }),
@@ -199,6 +208,18 @@ class Editor {
     this.queue.act(verb, more);
   }
 
+  replace(field, text) {
+    field.value = text;
+    this.onInput(field);
+  }
+
+  // Resolves when nothing waits to be stored.
+  whenStored() {
+    this.flush();
+    if (this.queue.isIdle) return Promise.resolve();
+    return new Promise((resolve) => this.waiting.push(resolve));
+  }
+
   // What was typed before a reload, or while the browser had no connection.
   restore() {
     const texts = this.pending.all();
@@ -294,8 +315,8 @@ class Editor {
       this.rules.askAbout(check);
       return;
     }
-    const bank = event.target.closest?.("#ed a[data-bank]");
-    if (bank) bank.search = `?after=${encodeURIComponent(this.state.at)}`;
+    const elsewhere = event.target.closest?.("#ed a[data-place]");
+    if (elsewhere) elsewhere.search = `?after=${encodeURIComponent(this.state.at)}`;
     if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
     const link = event.target.closest?.("#ed a[data-at], #ed a[data-options], #ed-wrong a, #ed-notice a[data-at]");
     const moveTo = event.target.closest?.("#ed-actions [data-act]");
@@ -357,6 +378,7 @@ class Editor {
     const state = this.showState();
     if (state === "saved" && this.wasSaving) announce(word("saved"));
     this.wasSaving = false;
+    for (const resolve of this.waiting.splice(0)) resolve();
   }
 
   showState() {

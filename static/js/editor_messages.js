@@ -50,7 +50,11 @@ export function onLastChange(number) {
 }
 
 // `readers` are questions whose rules read what was deleted or moved, and `reason` says so.
-export function showToast(text, { readers = [], reason = "", change = 0, onUndo = null, onChoose = null } = {}) {
+// `accept` is an offer: what its button says and does.
+export function showToast(
+  text,
+  { readers = [], reason = "", change = 0, onUndo = null, onChoose = null, accept = null } = {},
+) {
   const toast = document.getElementById("ed-toast");
   const body = element("div", {}, element("p", {}, text));
   if (readers.length) {
@@ -76,11 +80,18 @@ export function showToast(text, { readers = [], reason = "", change = 0, onUndo 
     };
     toast.append(button(word("undo"), undo, ""));
   }
+  if (accept) {
+    const onAccept = () => {
+      hideToast();
+      accept.onAccept();
+    };
+    toast.append(button(accept.words, onAccept, ""));
+  }
   toast.append(button(word("close"), hideToast, ""));
   toast.hidden = false;
   clearTimeout(timer);
   // What has to be read and followed stays.
-  if (!readers.length) timer = setTimeout(hideToast, TOAST);
+  if (!readers.length && !accept) timer = setTimeout(hideToast, TOAST);
 }
 
 export function isToastShown() {

@@ -5,7 +5,7 @@ const LONGEST_WAIT = 10_000;
 // Of servers and proxies that are busy or away.
 const TRY_AGAIN = [429, 502, 503, 504];
 
-function csrfToken() {
+export function csrfToken() {
   return /(?:^|; )(?:__Host-)?staff_csrftoken=([^;]+)/.exec(document.cookie)?.[1] ?? "";
 }
 

@@ -53,6 +53,7 @@ from survey.console.surveys import (
     upload,
 )
 from survey.console.surveys import views as surveys
+from survey.console.surveys.editor import pasted_views as pasted
 from survey.console.surveys.editor import presence
 from survey.console.surveys.editor import views as editor
 
@@ -342,6 +343,7 @@ urlpatterns = [
         starting.survey_new_template,
         name="survey_new_template",
     ),
+    path("surveys/new/paste/", starting.survey_new_paste, name="survey_new_paste"),
     path("surveys/new/copy/", starting.survey_new_copy, name="survey_new_copy"),
     path("surveys/<int:pk>/copy/", starting.survey_copy, name="survey_copy"),
     path(
@@ -374,6 +376,11 @@ urlpatterns = [
     path("surveys/bank/<int:pk>/version/", bank.bank_version, name="bank_version"),
     path("surveys/bank/<int:pk>/retire/", bank.bank_retire, name="bank_retire"),
     path("surveys/<int:pk>/to-bank/", bank.survey_to_bank, name="survey_to_bank"),
+    path(
+        "surveys/<int:pk>/edit/paste/",
+        pasted.survey_edit_paste,
+        name="survey_edit_paste",
+    ),
     path("surveys/<int:pk>/edit/bank/", bank.survey_edit_bank, name="survey_edit_bank"),
     path("surveys/<int:pk>/", surveys.survey_detail, name="survey_detail"),
     path("surveys/<int:pk>/edit/", editor.survey_edit, name="survey_edit"),

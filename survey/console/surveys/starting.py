@@ -208,6 +208,27 @@ def survey_new_template(request: StaffRequest) -> HttpResponse:
 
 
 @needs(Capability.MANAGE_SURVEYS)
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def survey_new_paste(request: StaffRequest) -> HttpResponse:
+    """Start an empty survey, and go on to paste its questions."""
+    form = EmptyForm(request.permissions, posted(request))
+    if request.method == "POST" and form.is_valid():
+        title = form.cleaned_data["title"]
+        book = empty_book(title, form.languages())
+        if started := _start(
+            request, form, book, title=title, then="survey_edit_paste"
+        ):
+            return started
+    return _show(
+        request,
+        form,
+        heading=_("Start from a document or an e-mail"),
+        purpose=_("You paste the questions in the next step."),
+    )
+
+
+@needs(Capability.MANAGE_SURVEYS)
 @require_safe
 def survey_new_copy(request: StaffRequest) -> HttpResponse:
     """List the surveys that can be copied."""
@@ -283,8 +304,9 @@ def _start(
     title: str = "",
     name: str = "",
     version: str = "1",
+    then: str = "",
 ) -> HttpResponse | None:
-    """Start the draft and go to its editor; None if its name is taken."""
+    """Start the draft and go to its editor, or `then`; None if its name is taken."""
     district = form.district()
     try:
         survey = start_draft(
@@ -302,7 +324,7 @@ def _start(
     # A new version has the title of the one before.
     if not name and (warning := same_title_warning(request.permissions, survey)):
         messages.warning(request, warning)
-    return redirect(address_of_editor(survey))
+    return redirect(then, survey.pk) if then else redirect(address_of_editor(survey))
 
 
 def _show(

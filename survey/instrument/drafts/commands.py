@@ -148,19 +148,25 @@ def add_page(book: DraftBook, *, after: str, name: str = "page") -> str:
     survey = book.sheet("survey")
     name = free_name(name, names_in(book))
     type_, looks = survey.column("type"), survey.column("appearance")
-    if after:
-        around = groups_around(survey, after)
-        outermost = around[0].key if around else after
-        page = next((row.key for row in around if is_page(survey, row)), outermost)
-        if kind_of(survey, survey.row(after)) == "begin" and not around:
-            page = after
-        after = survey.rows[span_of(survey, page).end].key
+    after = end_of_page(survey, after)
     begin, _end = book.insert(
         survey,
         after,
         [{type_: BEGIN, looks: FIELD_LIST, **made_name(survey, name)}, {type_: END}],
     )
     return add_question(book, after=begin, kind="text")
+
+
+def end_of_page(survey: Sheet, key: str) -> str:
+    """Return the last row of the page that a row is in or begins; "" for ""."""
+    if not key:
+        return ""
+    around = groups_around(survey, key)
+    outermost = around[0].key if around else key
+    page = next((row.key for row in around if is_page(survey, row)), outermost)
+    if kind_of(survey, survey.row(key)) == "begin" and not around:
+        page = key
+    return survey.rows[span_of(survey, page).end].key
 
 
 def is_page(sheet: Sheet, row: Row) -> bool:

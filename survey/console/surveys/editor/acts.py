@@ -30,6 +30,7 @@ from survey.console.surveys.editor.new_places import (
     last_row,
     place_for,
     untouched_question,
+    unwritten_question,
 )
 from survey.console.surveys.editor.outcome import (
     Outcome,
@@ -38,6 +39,7 @@ from survey.console.surveys.editor.outcome import (
     row_after_undo,
     say_moved,
 )
+from survey.console.surveys.editor.pasted_form import insert_pasted
 from survey.console.surveys.editor.pastes import (
     paste_into_grid,
     paste_into_options,
@@ -252,6 +254,28 @@ def _unwrap(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) -> Non
     if outcome.at == key:
         outcome.at = inner
     outcome.message = _("What was in it is still there.")
+    outcome.offers_undo = True
+
+
+def _paste_questions(
+    book: DraftBook, argument: str, data: QueryDict, outcome: Outcome
+) -> None:
+    """Insert a pasted text as questions, in the place of an empty question."""
+    sheet = book.sheet("survey")
+    after = outcome.at
+    if after not in {row.key for row in sheet.rows}:
+        after = last_row(book)
+    empty = untouched_question(book, after) or unwritten_question(book, after)
+    place = place_for(book, empty or after)
+    inserted = insert_pasted(book, data, after=place)
+    if empty:
+        delete_rows(book, empty)
+    outcome.at = inserted.key
+    outcome.message = ngettext(
+        "%(count)s question is inserted.",
+        "%(count)s questions are inserted.",
+        inserted.questions,
+    ) % {"count": inserted.questions}
     outcome.offers_undo = True
 
 
@@ -476,6 +500,7 @@ ACTS: Mapping[str, Act] = {
     "row-down": _row_step(moves.move_down),
     "rows-paste": _rows_paste,
     "language": _language,
+    "paste-questions": _paste_questions,
     "still-right": _still_right,
     "bank-insert": _bank_insert,
     "unlock": _bank_row(bank.unlock),

@@ -9,7 +9,15 @@ from survey.instrument.drafts.commands import (
     kind_of,
     span_of,
 )
-from survey.instrument.drafts.workbook import MARKS, DraftBook, Sheet
+from survey.instrument.drafts.option_rows import is_unwritten, options_of
+from survey.instrument.drafts.workbook import (
+    MADE_NAME,
+    MARKS,
+    STALE,
+    DraftBook,
+    Sheet,
+)
+from survey.instrument.xlsform.types import parse_type
 
 # Of the question that a new page begins with.
 EMPTY_KIND = "text"
@@ -33,6 +41,22 @@ def untouched_question(book: DraftBook, key: str) -> str:
     written = {n: text for n, text in row.cells.items() if n not in MARKS}
     new = {sheet.column("type"): EMPTY_KIND, sheet.column("name"): name}
     return key if written == new and not dependents_of(book, {name}) else ""
+
+
+def unwritten_question(book: DraftBook, key: str) -> str:
+    """Return a question that was added and that nobody has written yet, or ""."""
+    sheet = book.sheet("survey")
+    if not key or kind_of(sheet, sheet.row(key)) in ("begin", "end", "metadata"):
+        return ""
+    row = sheet.row(key)
+    begun = {STALE, MADE_NAME, sheet.column("type"), sheet.column("name")}
+    option_set = parse_type(sheet.value(row, "type")).option_set
+    is_used = bool(dependents_of(book, {sheet.value(row, "name")}))
+    is_begun = row.cells.keys() <= begun and MADE_NAME in row.cells
+    if grid_around(sheet, key) or is_used or not is_begun:
+        return ""
+    options = options_of(book, option_set) if option_set else []
+    return key if all(is_unwritten(book, option) for option in options) else ""
 
 
 def last_row(book: DraftBook) -> str:
