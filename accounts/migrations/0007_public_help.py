@@ -8,6 +8,8 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+    oldest_release = "1.0.0"
+
     dependencies = [("accounts", "0006_time_zones_of_districts")]
 
     operations = [

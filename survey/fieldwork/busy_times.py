@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from django.db.models import Q
 from django.utils import timezone
 
-from survey.models import Administration, Respondent
+from survey.models import Administration, Respondent, SurveyDay
 
 # People who start or finish within it are answering: a survey takes 20 minutes.
 ANSWERING = timedelta(hours=1)
@@ -18,8 +18,12 @@ def reasons_to_wait(now: datetime, *, hours: int) -> list[str]:
 
     Those in which somebody started or finished within the last hour, and those that
     open within so many hours. A night in the middle of a window is none: nobody
-    answers. What else declares a survey day belongs here. 2 statements.
+    answers. Before them, a survey day that a person has begun. 3 statements.
     """
+    reasons = [
+        f"a survey day is on until {timezone.localtime(day.ends_at):%Y-%m-%d %H:%M}"
+        for day in SurveyDay.objects.current()
+    ]
     recently = Q(started_at__gte=now - ANSWERING) | Q(completed_at__gte=now - ANSWERING)
     busy = set(
         Respondent.objects.filter(
@@ -31,7 +35,6 @@ def reasons_to_wait(now: datetime, *, hours: int) -> list[str]:
         .distinct()
     )
     soon = Q(opens_at__gt=now, opens_at__lte=now + timedelta(hours=hours))
-    reasons = []
     for administration in (
         Administration.objects.filter(soon | Q(pk__in=busy))
         .only("name", "opens_at", "closes_at")

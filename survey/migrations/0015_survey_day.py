@@ -8,6 +8,8 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+    oldest_release = "1.0.0"
+
     dependencies = [
         ("survey", "0014_district_modules"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),

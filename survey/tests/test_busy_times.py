@@ -10,6 +10,7 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from survey.fieldwork.busy_times import reasons_to_wait
+from survey.work import survey_day
 
 pytestmark = pytest.mark.django_db
 
@@ -50,8 +51,16 @@ def test_the_end_of_a_window_ends_it(administration, maya, now):
     assert reasons_to_wait(now, hours=12) == []
 
 
-def test_it_costs_two_statements(administration, now, django_assert_num_queries):
-    with django_assert_num_queries(2):
+def test_a_survey_day_is_a_reason_until_it_is_over(now):
+    survey_day.begin(ends_at=now + timedelta(hours=2), reason="The state", by="test")
+    [reason] = reasons_to_wait(now, hours=12)
+    assert reason.startswith("a survey day is on until ")
+    survey_day.end(by="test")
+    assert reasons_to_wait(now, hours=12) == []
+
+
+def test_it_costs_three_statements(administration, now, django_assert_num_queries):
+    with django_assert_num_queries(3):
         reasons_to_wait(now, hours=12)
 
 
