@@ -107,7 +107,7 @@ def release_before() -> str:
     )
     if not described.returncode:
         return described.stdout.strip()
-    newest = ["log", "-1", "--format=%H", "--no-merges", "--", "*/migrations/0*.py"]
+    newest = ["log", "-1", "--format=%H", "--first-parent", "--", "*/migrations/0*.py"]
     commit = output_of([*git, *newest], failing="git log fails").strip()
     return output_of([*git, "rev-parse", f"{commit}^"], failing="git fails").strip()
 

@@ -282,7 +282,7 @@ class Respondent:
         """Open a page, or post a form, which redirects a browser that navigates."""
         method, headers, body = "GET", "", ""
         if form is not None:
-            token = self.cookies.get("csrftoken", "")
+            token = self.cookies.get(f"{self.target.cookie_prefix}csrftoken", "")
             body = urlencode({**form, "csrfmiddlewaretoken": token})
             method, status = "POST", status or (302 if accept == HTML else 200)
             headers = (
@@ -303,6 +303,7 @@ class Respondent:
         return Request(kind, data(), check, renewed=data)
 
     def _has_cookie(self, name: str) -> Callable[[Reply], str]:
+        name = f"{self.target.cookie_prefix}{name}"
         return lambda reply: "" if name in self.cookies else "no cookie"
 
     def _read_bootstrap(self, reply: Reply) -> str:

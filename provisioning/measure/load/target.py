@@ -30,6 +30,11 @@ class Target:
     def origin(self) -> str:
         return f"http://{self.host}"
 
+    @property
+    def cookie_prefix(self) -> str:
+        """Return how names of cookies begin; browsers take `__Host-` with TLS only."""
+        return ""
+
 
 def target_of(text: str, *, host: str = "") -> Target:
     """Parse `http://127.0.0.1:8080`, or `unix:/path/taking.sock` with a `host`.

@@ -56,6 +56,9 @@ PACKAGES = {
     "systemd-nspawn": "systemd-container",
     "slirp4netns": "slirp4netns",
 }
+# Times five seconds, until a page says that it is saved: what is measured here is
+# whether, and not how fast.
+PATIENCE = 12
 # Pages that are answered before a restart, and after it.
 PAGES = 2
 
@@ -179,6 +182,7 @@ def answer(machine: Machine, code: str) -> int:
                     *("ip", "netns", "exec", machine.name, "env"),
                     "DJANGO_SETTINGS_MODULE=settings.embedded",
                     f"GROUNDSWELL_DATA={data}",
+                    f"GROUNDSWELL_TEST_PATIENCE={PATIENCE}",
                     *(str(PYTHON), "-m", "provisioning.prove.installing.browser"),
                     *(f"https://{NAME}/", code),
                     *(key_digest(machine), str(PAGES)),

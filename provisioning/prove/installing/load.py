@@ -49,6 +49,10 @@ class TlsTarget(Target):
     def origin(self) -> str:
         return f"https://{self.host}"
 
+    @property
+    def cookie_prefix(self) -> str:
+        return "__Host-"
+
 
 class ClosedConnection(Exception):
     """The server closed the connection before it answered."""
@@ -101,7 +105,7 @@ class Load:
     def __init__(self, host: str, described: dict[str, object], codes: list[str]):
         self.survey = RehearsalSurvey.of(described)
         self.target = TlsTarget(socket.AF_INET, ("127.0.0.1", 443), host)
-        self.codes = iter(codes)
+        self.codes = cycle(codes)
         self.lock = threading.Lock()
         self.stopped = threading.Event()
         self.requests = 0

@@ -116,7 +116,7 @@ def load(machine: Machine, name: str) -> Iterator[dict[str, Any]]:
         time.sleep(CALM)
         process.terminate()
         printed, _ = process.communicate(timeout=60)
-        figures.update(json.loads(printed))
+        figures.update(json.loads(printed.splitlines()[-1]))
     finally:
         stop_process(process)
 
