@@ -72,7 +72,7 @@ def test_a_typing_mistake_is_corrected_compared_and_published(client, running):
     correction = f"/console/surveys/{draft.pk}/correction/"
     text = client.get(correction).content.decode()
     # The new words are marked.
-    assert ">Which pet?<" in text and "Which <del>pet?</del><ins>animal?</ins>" in text
+    assert ">Which pet?<" in text and "Which <del>pet</del><ins>animal</ins>?" in text
     assert "1 changed text" in text
     administration.refresh_from_db()
     assert administration.published == published
@@ -136,7 +136,9 @@ def test_a_correction_is_published_as_its_page_showed_it(
     refused = client.post(correction, {"seen": shown} if says_what_it_showed else {})
     text = refused.content.decode()
     assert refused.status_code == 409 and "changed meanwhile" in text
-    assert "Which beast?" in text and not PublishedSurvey.objects.filter(survey=draft)
+    assert "<ins>beast</ins>?" in text and not PublishedSurvey.objects.filter(
+        survey=draft
+    )
     # The page has shown the second text by now.
     [shown] = re.findall(r'name="seen" value="(\d+)"', text)
     client.post(correction, {"seen": shown})
