@@ -178,7 +178,7 @@ def _with_filled_pages(blocks: Sequence[Block]) -> Iterator[Block]:
     shown = [block for block in blocks if block.kind != "out"]
     after = {
         id(block): following
-        for block, following in zip(shown, [*shown[1:], None], strict=True)
+        for block, following in zip(shown, [*shown[1:], None], strict=False)
     }
     for block in blocks:
         following = after.get(id(block))
