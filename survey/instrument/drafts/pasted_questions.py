@@ -160,7 +160,8 @@ def _begun(line: Line, role: Role) -> Block:
 
 def _add(block: Block, line: Line, role: Role) -> None:
     if role == Role.MORE:
-        target = block.hints[-1] if block.hints else block.label
+        pieces = reversed([*block.pieces()])
+        target = max(pieces, key=lambda piece: piece.line)
         target.text = f"{target.text} {line.raw}".strip()
     elif role == Role.HINT:
         block.hints.append(Piece(line.number, line.text))
