@@ -160,7 +160,8 @@ def _begun(line: Line, role: Role) -> Block:
 
 def _add(block: Block, line: Line, role: Role) -> None:
     if role == Role.MORE:
-        target = block.hints[-1] if block.hints else block.label
+        pieces = reversed([*block.pieces()])
+        target = max(pieces, key=lambda piece: piece.line)
         target.text = f"{target.text} {line.raw}".strip()
     elif role == Role.HINT:
         block.hints.append(Piece(line.number, line.text))
@@ -178,7 +179,7 @@ def _with_filled_pages(blocks: Sequence[Block]) -> Iterator[Block]:
     shown = [block for block in blocks if block.kind != "out"]
     after = {
         id(block): following
-        for block, following in zip(shown, [*shown[1:], None], strict=True)
+        for block, following in zip(shown, [*shown[1:], None], strict=False)
     }
     for block in blocks:
         following = after.get(id(block))

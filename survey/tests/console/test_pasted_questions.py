@@ -198,7 +198,7 @@ def test_guesses_are_changed_before_they_are_inserted(pasting):
     second = {**first, **hidden(page)}
     changed = {"role-3": "out", "kind-1": "select_multiple", "required-1": "yes"}
     page = pasting.post(**second, **changed).content.decode()
-    assert '<li dir="auto">Bad</li>' in page
+    assert "Left out" in page and '<option value="out" selected>' in page
     # The page that follows has the earlier changes in its hidden field.
     third = {**second, **hidden(page), "kind-4": "date", "act": "paste-questions"}
     assert pasting.post(**third).status_code == 302
@@ -282,7 +282,7 @@ def test_the_limits_of_a_survey_are_kept(pasting, monkeypatch):
 def test_hostile_texts_are_shown_as_they_are(pasting):
     text = '1. <script>alert(1)</script>?\n- =HYPERLINK(1)\n- "><img src=x>\n'
     page = pasting.post(text=text, read="yes").content.decode()
-    assert "<script>alert" not in page and "<img" not in page
+    assert "<script>alert" not in page and "<img src=x" not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;?" in page
     pasting.insert(text)
     assert [row[2] for row in lists(pasting.survey)] == [

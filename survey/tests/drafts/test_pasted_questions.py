@@ -284,6 +284,18 @@ def test_a_role_that_is_changed_changes_the_blocks():
     assert outline(blocks)[:2] == ["page: Hi Dana,", "out: "]
 
 
+def test_a_line_goes_on_with_the_one_above():
+    text = "1. Which?\n- The first one, which is\nquite long\n- The second one"
+    [block] = read(text, _3=Role.MORE)
+    assert [piece.text for piece in block.options] == [
+        "The first one, which is quite long",
+        "The second one",
+    ]
+    [block] = read(text, _2=Role.MORE, _3=Role.HINT)
+    assert block.label.text == "Which? - The first one, which is"
+    assert [hint.text for hint in block.hints] == ["quite long"]
+
+
 def test_a_type_that_is_chosen_goes_before_the_guess():
     lines = read_lines("1. Why?\n2. Which?\nThis\nThat")
     blocks = build_blocks(
