@@ -65,7 +65,11 @@ def help_file(request: HttpRequest, path: str) -> HttpResponseBase:
         if f"{path}/index.html" in files:
             return redirect("help_file", path=f"{path}/")
         raise Http404
-    content = file.read_bytes()
+    try:
+        content = file.read_bytes()
+    except FileNotFoundError:
+        # A new site was put in its place in this moment.
+        raise Http404 from None
     etag = quote_etag(hashlib.sha256(content).hexdigest()[:20])
     response = get_conditional_response(request, etag=etag)
     if response is None:

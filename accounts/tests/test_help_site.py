@@ -92,6 +92,12 @@ def test_a_link_that_leads_out_of_the_site_is_not_followed(opened, site):
     assert Client().get("/help/en/leak.txt").status_code == 404
 
 
+def test_a_page_that_is_deleted_meanwhile_is_not_there(opened, site):
+    assert PAGE.removeprefix("/help/") + "index.html" in help_site.site_files()
+    (site / "en" / "coordinators" / "index.html").unlink()
+    assert Client().get(PAGE).status_code == 404
+
+
 def test_types_addresses_and_methods(opened):
     client = Client()
     script = client.get("/help/assets/search.js")

@@ -49,7 +49,9 @@ def build_if_changed(python: Path) -> None:
     stamp = SITE.parent / "digest"
     if SITE.exists() and stamp.exists() and stamp.read_text() == digest:
         return
-    SITE.parent.mkdir(exist_ok=True, mode=0o755)
+    SITE.parent.mkdir(exist_ok=True)
+    # For the user that serves it, whatever the umask is.
+    SITE.parent.chmod(0o755)
     with step("Building the help site"):
         build(python, SITE, strict=False)
     stamp.write_text(digest)
@@ -66,7 +68,6 @@ def build(python: Path, folder: Path, *, strict: bool) -> None:
         *(["--strict"] if strict else []),
     )
     for path in (draft, *draft.rglob("*")):
-        # For the user that serves it, whatever the umask is.
         path.chmod(0o755 if path.is_dir() else 0o644)
     shutil.rmtree(folder, ignore_errors=True)
     draft.rename(folder)

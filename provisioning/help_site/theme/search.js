@@ -18,20 +18,18 @@ async function load() {
   const rows = await response.json();
   return rows.map((row) => ({
     ...row,
-    names: ` ${folded(`${row.heading} ${row.synonyms}`)}`,
+    heading: ` ${folded(row.heading)}`,
+    synonyms: ` ${folded(row.synonyms)}`,
     all: ` ${folded(`${row.page} ${row.heading} ${row.synonyms} ${row.text}`)}`,
   }));
 }
 
-/* Words of the heading count most, then those of the text. */
+/* Words of the heading count most, then what people call it, then the text. */
 function ranked(words) {
-  const begins = (text, word) => text.includes(` ${word}`);
+  const count = (text) => words.filter((word) => text.includes(` ${word}`)).length;
   return index
     .filter((row) => words.every((word) => row.all.includes(word)))
-    .map((row) => ({
-      row,
-      weight: words.filter((word) => begins(row.names, word)).length,
-    }))
+    .map((row) => ({ row, weight: 2 * count(row.heading) + count(row.synonyms) }))
     .sort((first, second) => second.weight - first.weight)
     .slice(0, MOST_SHOWN)
     .map((match) => match.row);
