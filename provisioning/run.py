@@ -114,6 +114,10 @@ COMMANDS = {
         "release.bill_of_materials",
         "Writes a software bill of materials of this version",
     ),
+    "test_containers": (
+        "containers.trial",
+        "Builds container images, starts them all, and answers a survey there",
+    ),
     "test_in_root": (
         "installation.debian_roots",
         "Runs the tests in a root folder with another release of Debian",

@@ -1535,12 +1535,12 @@ LIMIT = 4
 @pytest.fixture
 def hanging_pool(stack: Stack) -> Iterator[None]:
     """Serve the respondents' pool with views that hang, and a shorter limit."""
-    folder = stack.home / "etc" / "taking"
     changes = {
-        "start": ("survey.taking.wsgi", "settings.tests.infrastructure.hanging_pool"),
-        "gunicorn.py": ("timeout = 15\n", f"timeout = {LIMIT}\n"),
+        "survey.taking.wsgi": "settings.tests.infrastructure.hanging_pool",
+        "timeout = 15\n": f"timeout = {LIMIT}\n",
     }
-    written = {name: (folder / name).read_text() for name in changes}
+    file = stack.home / "etc" / "taking" / "gunicorn.py"
+    written = file.read_text()
 
     def restart() -> None:
         stack.supervisor.calls.stopProcessGroup("taking")
@@ -1553,13 +1553,14 @@ def hanging_pool(stack: Stack) -> Iterator[None]:
         return len(workers_of(stack.supervisor.programs(), "taking"))
 
     complete = workers()
-    for name, (before, after) in changes.items():
-        assert before in written[name]
-        (folder / name).write_text(written[name].replace(before, after, 1))
+    changed = written
+    for before, after in changes.items():
+        assert before in changed
+        changed = changed.replace(before, after, 1)
+    file.write_text(changed)
     restart()
     yield
-    for name, text in written.items():
-        (folder / name).write_text(text)
+    file.write_text(written)
     restart()
 
 
