@@ -274,6 +274,8 @@ STATICFILES_FINDERS = [
 # Rosters and exports. With several machines, a folder that web servers and
 # workers share.
 FILES_FOLDER = env.str("GROUNDSWELL_FILES", default=str(BASE_DIR / ".files"))
+# In object storage instead; see bucket.py. The folder is then each host's own.
+FILES_BUCKET = ""
 # The internal nginx location of that folder. If empty, Django sends the files.
 FILES_ADDRESS = env.str("GROUNDSWELL_FILES_ADDRESS", default="")
 PRIVATE_FILES: dict[str, Any] = {

@@ -20,10 +20,12 @@ from settings.base import (
     PRIVATE_FILES,
     SECRET_KEY,
     SENTRY_DSN,
+    STORAGES,
     TIME_ZONE,
     VERSION,
     env,
 )
+from settings.bucket import storage_of_bucket
 from settings.monitoring.logs import logging_with
 
 for _name, _value in (
@@ -116,6 +118,10 @@ if os.path.isdir(FILES_FOLDER) and os.stat(FILES_FOLDER).st_mode & S_ISGID:
         "file_permissions_mode": 0o640,
         "directory_permissions_mode": 0o2770,
     }
+
+# s3://KEY:SECRET@HOST/BUCKET?region=REGION; see bucket.py.
+if FILES_BUCKET := env.str("GROUNDSWELL_FILES_BUCKET", default=""):
+    STORAGES = {**STORAGES, "private": storage_of_bucket(FILES_BUCKET)}
 
 # nginx terminates TLS, and removes this header from browsers' requests.
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")

@@ -42,11 +42,12 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Answer 503 in the console while the database is away or too busy."""
+    """Answer 503 in the console while the database or storage is away or too busy."""
     # Called while the exception is handled.
     error = sys.exc_info()[1]
     if _is_for_staff(request) and isinstance(error, (OperationalError, InterfaceError)):
-        page = _page(f"{FOLDER}/503.html")
+        # What is away says so: the database, unless it names a page.
+        page = _page(f"{FOLDER}/{getattr(error, 'page', '503.html')}")
         return HttpResponse(page, status=503, headers={"Retry-After": RETRY_AFTER})
     return HttpResponseServerError(_page(_template(request, "500.html")))
 

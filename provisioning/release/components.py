@@ -44,6 +44,7 @@ SPDX = {
 READ_BY_HAND = {
     **dict.fromkeys(
         ("amqp", "billiard", "click-plugins", "cssselect2", "django-appconf")
+        + ("itsdangerous",)
         + ("django-balancer", "django-cache-machine", "django-csp", "google-re2")
         + ("jinja2", "prompt-toolkit", "pydyf", "pytest-django", "scipy", "sqlparse")
         + ("tinycss2", "vine", "weasyprint", "webencodings"),

@@ -52,6 +52,7 @@ from accounts.row_leases import RowLease
 from settings.monitoring import stores  # noqa: TID251
 from survey.models import Job
 from survey.work import survey_day
+from survey.work.files_away import FilesAway
 from survey.work.job_kinds import JOB_KINDS, JobKind
 
 log = logging.getLogger(__name__)
@@ -106,6 +107,9 @@ UNKNOWN_KIND = gettext_noop(
     " Nothing was changed. Start it again from its page."
 )
 RETRYING = gettext_noop("The database was unavailable. This starts again by itself.")
+RETRYING_FILES = gettext_noop(
+    "The storage of files was unavailable. This starts again by itself."
+)
 
 
 class JobRefused(Exception):
@@ -276,7 +280,8 @@ def _run_claimed(claimed: Job) -> None:
         is_passing = isinstance(error, OperationalError | InterfaceError)
         delays = DELAYS_WHILE_AWAY if _is_away(error) else DELAYS
         if is_passing and (delay := delays.after(claimed.attempts)):
-            _put_back(claimed, message=_(RETRYING), **LEASE.ends_in(delay))
+            reason = RETRYING_FILES if isinstance(error, FilesAway) else RETRYING
+            _put_back(claimed, message=_(reason), **LEASE.ends_in(delay))
         else:
             _end(claimed, Job.State.FAILED, _(FAILED))
     else:

@@ -34,9 +34,10 @@ from survey.work.files import (
     delete_files,
     delete_orphans,
     download,
+    exists,
+    keep,
     new_name,
     path_of,
-    share,
 )
 from survey.work.job_kinds import JOB_KINDS, JobKind
 from survey.work.jobs import Cancelled, JobRefused, Progress, TakenOver, job, start
@@ -137,7 +138,7 @@ def has_file(requested: RequestedFile) -> bool:
     """Return whether the file is there; the schedule may just have deleted it."""
     # E-mails with codes have none.
     name = requested.file_name
-    return bool(name) and requested.is_ready and path_of(name).exists()
+    return bool(name) and requested.is_ready and exists(name)
 
 
 def own_file_or_404(
@@ -236,9 +237,7 @@ def keep_files(
     folder = requested.FOLDER
     names = {field: new_name(folder, suffix) for field, (_, suffix) in paths.items()}
     for field, (path, _suffix) in paths.items():
-        # On the same disk, so the file appears at once or not at all.
-        share(path)
-        path.rename(path_of(names[field]))
+        keep(path, names[field])
     try:
         with transaction.atomic():
             rows = type(requested)._default_manager.filter(pk=requested.pk)

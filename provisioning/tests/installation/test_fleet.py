@@ -55,6 +55,7 @@ def test_each_host_has_its_own_programs_only(fleet):
         "web1": web,
         "web2": web,
         "worker1": {"worker", "pgbouncer", "haproxy", "backup"},
+        "worker2": {"worker", "pgbouncer", "haproxy"},
         "load1": set(),
     }
 
@@ -160,7 +161,7 @@ def test_each_host_has_the_passwords_of_its_own_roles(fleet):
 
 
 DATABASES = {"10.0.0.11", "10.0.0.12", "10.0.0.13"}
-WEB_AND_WORKER = {"10.0.0.41", "10.0.0.42", "10.0.0.51"}
+WEB_AND_WORKER = {"10.0.0.41", "10.0.0.42", "10.0.0.51", "10.0.0.52"}
 CACHE_AND_QUEUE = {"10.0.0.21", "10.0.0.31"}
 ADDRESSES = DATABASES | WEB_AND_WORKER | CACHE_AND_QUEUE | {"10.0.0.61"}
 
@@ -237,7 +238,7 @@ def test_firewall_rules_can_be_loaded(fleet):
 
 def test_every_host_asks_the_organisations_servers_for_the_time(fleet):
     hosts = [path for path in fleet.iterdir() if (path / "etc").is_dir()]
-    assert len(hosts) == 9
+    assert len(hosts) == 10
     for host in hosts:
         written = (host / "etc/chrony/chrony.conf").read_text()
         servers = re.findall("^server (.*) iburst$", written, re.MULTILINE)

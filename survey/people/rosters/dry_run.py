@@ -8,7 +8,7 @@ were shown: see `rosters.apply_job`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -42,7 +42,7 @@ from survey.people.rosters.scope import (
 )
 from survey.people.rosters.table import RosterTable
 from survey.people.rosters.upload_state import UploadConflict, change_state
-from survey.work.files import delete_files, new_name, path_of, share
+from survey.work.files import delete_files, keep, local_copy, new_name, path_of
 from survey.work.jobs import (
     RUN_AGAIN,
     Cancelled,
@@ -138,15 +138,16 @@ def values_of_reading(reading: ColumnReading) -> dict[str, Any]:
 @contextmanager
 def open_upload(upload: RosterUpload) -> Iterator[RosterTable]:
     """Open an upload's file, before it is known what its columns mean."""
-    try:
-        if not upload.file:
-            raise FileNotFoundError
-        file = path_of(upload.file).open("rb")
-    except FileNotFoundError:
-        raise JobRefused(_(FILE_DELETED)) from None
-    known = KnownPlace.of(upload.district, upload.school)
-    with file, open_roster_file(file, known, sheet=upload.sheet) as table:
-        yield table
+    with ExitStack() as stack:
+        try:
+            if not upload.file:
+                raise FileNotFoundError
+            path = stack.enter_context(local_copy(upload.file))
+            file = stack.enter_context(path.open("rb"))
+        except FileNotFoundError:
+            raise JobRefused(_(FILE_DELETED)) from None
+        known = KnownPlace.of(upload.district, upload.school)
+        yield stack.enter_context(open_roster_file(file, known, sheet=upload.sheet))
 
 
 def with_columns_of(upload: RosterUpload, table: RosterTable) -> RosterTable:
@@ -244,7 +245,7 @@ def write_rejected_file(
     name = new_name(FOLDER, ".csv")
     with private_file(path_of(name)) as file:
         write_rejected_rows(file, table.columns, table.rows, diff.rejections())
-    share(path_of(name))
+    keep(path_of(name), name)
     return name
 
 

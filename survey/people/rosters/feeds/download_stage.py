@@ -26,7 +26,7 @@ from survey.people.rosters.feeds.outcomes import (
     may_manage,
 )
 from survey.people.rosters.feeds.stages import end_stage, record_stage
-from survey.work.files import new_name, path_of
+from survey.work.files import exists, keep, new_name, path_of
 from survey.work.job_kinds import JobKind
 from survey.work.jobs import JobRefused, Progress, start
 
@@ -75,6 +75,8 @@ def run_download(scan: FeedScan, progress: Progress, process: JobKind) -> None:
                 raise JobRefused(error.message) from error
             progress.message = _("The download is tried again later.")
             return
+        if downloaded.path:
+            keep(downloaded.path, f"{folder}/{downloaded.path.name}")
         with transaction.atomic():
             lock_running(scan)
             end_stage(stage, size=downloaded.size)
@@ -85,7 +87,7 @@ def run_download(scan: FeedScan, progress: Progress, process: JobKind) -> None:
 
 def source_of(feed: RosterFeed) -> FeedSource:
     """Return where to download, and what the store holds already."""
-    has_store = bool(feed.store) and path_of(feed.store).exists()
+    has_store = bool(feed.store) and exists(feed.store)
     is_full = not (
         has_store
         and feed.loaded_at

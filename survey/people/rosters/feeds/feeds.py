@@ -7,6 +7,7 @@ for a download.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import time
 from typing import Any
 from urllib.parse import urlsplit
@@ -28,7 +29,7 @@ from survey.people.rosters.feeds.outcomes import (
 )
 from survey.people.rosters.oneroster.store import OneRosterStore
 from survey.people.rosters.retention import delete_files
-from survey.work.files import path_of
+from survey.work.files import local_copy
 
 NAME_TAKEN = gettext_lazy("This district has another roster sync with this name.")
 TWO_FEEDS = gettext_lazy(
@@ -297,9 +298,11 @@ def remove_feed(
 
 def identifier_samples(feed: RosterFeed) -> Mapping[str, Sequence[str]]:
     """Return three IDs of each kind that the feed's data has, once it was scanned."""
-    if not feed.store or not path_of(feed.store).exists():
+    if not feed.store:
         return {}
-    return OneRosterStore(path_of(feed.store)).identifier_samples()
+    with suppress(FileNotFoundError), local_copy(feed.store) as path:
+        return OneRosterStore(path).identifier_samples()
+    return {}
 
 
 def _cancel_scans(feed: RosterFeed, message: str) -> None:

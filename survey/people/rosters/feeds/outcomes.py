@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shutil
 from functools import partial
 
 from django.db import transaction
@@ -16,7 +15,7 @@ from accounts.models import Membership, User
 from accounts.permissions import Capability, Permissions
 from survey.models import FeedScan, RosterFeed, RosterUpload
 from survey.people.rosters.retention import delete_upload_files
-from survey.work.files import path_of
+from survey.work.files import delete_folder
 from survey.work.jobs import Cancelled
 
 log = logging.getLogger(__name__)
@@ -117,9 +116,7 @@ def delete_downloads(scan: FeedScan) -> None:
     folder = FeedScan.objects.values_list("folder", flat=True).get(pk=scan.pk)
     if folder:
         FeedScan.objects.filter(pk=scan.pk).update(folder="")
-        transaction.on_commit(
-            partial(shutil.rmtree, path_of(folder), ignore_errors=True)
-        )
+        transaction.on_commit(partial(delete_folder, folder))
 
 
 def people_to_notify(feed: RosterFeed) -> list[User]:

@@ -27,7 +27,7 @@ from survey.people.rosters.oneroster.store import OneRosterInvalid, OneRosterSto
 from survey.people.rosters.private_files import private_file
 from survey.people.rosters.retention import FOLDER as ROSTERS
 from survey.people.rosters.retention import delete_files
-from survey.work.files import new_name, path_of, share
+from survey.work.files import keep, local_copy, new_name, path_of
 from survey.work.jobs import JobRefused, Progress
 
 # Rows between two looks at whether another worker has taken the job over.
@@ -56,6 +56,7 @@ def run_parse(scan: FeedScan, progress: Progress) -> None:
                 raise JobRefused(
                     _("The roster sync has no survey rounds. Choose some.")
                 )
+            keep(path_of(store_name), store_name)
             with transaction.atomic():
                 lock_running(scan)
                 RosterUpload.objects.bulk_create(uploads)
@@ -78,15 +79,15 @@ def _load(scan: FeedScan, path: Path) -> tuple[OneRosterStore, list[str]]:
     """Return a store with the feed's data and the download, and what it ignored."""
     if scan.feed.store:
         # The store writes changes to a copy, and never into a linked file.
-        os.link(path_of(scan.feed.store), path)
+        with local_copy(scan.feed.store) as before:
+            os.link(before, path)
     store = OneRosterStore(path)
     notes: list[str] = []
     values = dict(scan.download)
     if values["path"]:
         del values["began"]
-        values["path"] = path_of(scan.folder) / values["path"]
-        notes = load_into(store, Download(**values))
-    share(path)
+        with local_copy(f"{scan.folder}/{values['path']}") as downloaded:
+            notes = load_into(store, Download(**{**values, "path": downloaded}))
     return store, notes
 
 
@@ -130,14 +131,15 @@ def _write_roster(
     except BaseException:
         delete_files(name)
         raise
-    share(path_of(name))
+    size = path_of(name).stat().st_size
+    keep(path_of(name), name)
     return RosterUpload(
         administration=administration,
         by=feed.by,
         district=feed.district,
         file=name,
         name=feed.name[:200],
-        size=path_of(name).stat().st_size,
+        size=size,
         # The store always holds the whole district, also after a delta.
         complete_for=RosterUpload.CompleteFor.DISTRICTS,
         scan=scan,
