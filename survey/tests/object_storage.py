@@ -55,8 +55,8 @@ class ObjectStorage:
         return PrivateBucket(**storage_of_bucket(self.address)["OPTIONS"])
 
     def names(self) -> list[str]:
-        found = self.client().list_objects_v2(Bucket=NAME)
-        return [each["Key"] for each in found.get("Contents", ())]
+        listed = self.client().list_objects_v2(Bucket=NAME)
+        return [each["Key"] for each in listed.get("Contents", ())]
 
     def suspend(self) -> None:
         """Accept connections, and answer none."""

@@ -154,10 +154,8 @@ def test_nginx_gets_a_signature_of_a_minute_and_the_browser_none(storage, settin
     assert response["Cache-Control"] == "private, no-store"
     assert response.content == b""
     # nginx takes this header away. Nothing else names the bucket.
-    others = {
-        key: value for key, value in response.items() if key != "X-Accel-Redirect"
-    }
-    assert NAME not in str(others)
+    left = {key: value for key, value in response.items() if key != "X-Accel-Redirect"}
+    assert NAME not in str(left)
 
 
 def test_without_nginx_this_process_sends_the_file(storage):
@@ -232,14 +230,14 @@ def test_what_no_row_names_is_deleted_after_a_day(storage, settings, monkeypatch
     folder = new_name("feeds", "")
     known = [written(new_name("feeds", ".sqlite")), written(f"{folder}/a.zip")]
     orphans = [written(new_name("feeds", ".sqlite")), written("feeds/x/a.zip")]
-    other = written(new_name("rosters", ".roster"))
+    roster = written(new_name("rosters", ".roster"))
     part = storage.client().create_multipart_upload(Bucket=NAME, Key="feeds/half")
 
     delete_orphans("feeds", lambda: {known[0], folder})
-    assert set(storage.names()) == {*known, *orphans, other}
+    assert set(storage.names()) == {*known, *orphans, roster}
     monkeypatch.setattr(private, "ORPHANED_AFTER", -3600)
     delete_orphans("feeds", lambda: {known[0], folder})
-    assert set(storage.names()) == {*known, other}
+    assert set(storage.names()) == {*known, roster}
     uploads = storage.client().list_multipart_uploads(Bucket=NAME)
     assert part["UploadId"] not in str(uploads.get("Uploads", ""))
 

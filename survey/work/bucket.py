@@ -22,9 +22,9 @@ from storages.backends.s3 import S3Storage
 
 from survey.work.files_away import FilesAway
 
-# A page of the console has 15 seconds.
-CONNECT_SECONDS = 2
-READ_SECONDS = 10
+# Both attempts end before the 15 seconds that a page of the console has.
+CONNECT_SECONDS = 1
+READ_SECONDS = 6
 ATTEMPTS = 2
 # Until nginx has begun to fetch a file.
 ADDRESS_SECONDS = 60

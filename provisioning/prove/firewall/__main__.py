@@ -174,10 +174,10 @@ class Measurement:
             self.use(rules)
             forget_connections()
             with network_of(self.respondents):
-                kept = [
+                opened = [
                     connected(source=RESPONDENTS, timeout=20.0) for _ in range(TRIES)
                 ]
-                for connection in kept:
+                for connection in opened:
                     if connection:
                         ask(connection)
             with step(f"Filling the table ({rules})"):
@@ -186,14 +186,14 @@ class Measurement:
             result[f"full_servers{suffix}"] = share_connected(
                 REDIS, source=ADDRESS, tries=TRIES
             )
-            fill_table(again=True)
+            fill_table(refill=True)
             with network_of(self.respondents):
-                answered = [bool(each and ask(each)) for each in kept]
+                answered = [bool(each and ask(each)) for each in opened]
                 result[f"full_kept{suffix}"] = sum(answered) / TRIES
                 result[f"full_new{suffix}"] = share_connected(
                     (ADDRESS, PORT), source=RESPONDENTS, tries=TRIES
                 )
-            for connection in kept:
+            for connection in opened:
                 if connection:
                     connection.close()
             forget_connections()

@@ -148,13 +148,13 @@ def forget_connections() -> None:
     output_of(["conntrack", "--flush"], failing="The table is not emptied")
 
 
-def fill_table(*, again: bool = False) -> int:
+def fill_table(*, refill: bool = False) -> int:
     """Fill the table with connections that the kernel may not drop; return its size.
 
-    `again` fills what has become free since.
+    `refill` fills what has become free since.
     """
     most = read_number("netfilter/nf_conntrack_max")
-    numbers = range(most, 2 * most) if again else range(most)
+    numbers = range(most, 2 * most) if refill else range(most)
     # Not checked: in the end it is refused for the want of room, as it should be.
     subprocess.run(
         ["conntrack", "--load-file", "-"],
@@ -234,13 +234,13 @@ def idle_connections(count: int) -> Iterator[Sequence[socket.socket]]:
     wanted = count + 1000
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, max(wanted, hard_limit())))
     with ExitStack() as stack:
-        kept = []
+        opened: list[socket.socket] = []
         for _ in range(count):
             connection = connected(source=SCHOOL, timeout=20.0)
             if not connection or not ask(connection):
-                raise Refusal(f"Connection {len(kept) + 1:,} gets no answer")
-            kept.append(stack.enter_context(connection))
-        yield kept
+                raise Refusal(f"Connection {len(opened) + 1:,} gets no answer")
+            opened.append(stack.enter_context(connection))
+        yield opened
 
 
 def hard_limit() -> int:

@@ -55,7 +55,7 @@ def test_each_host_has_its_own_programs_only(fleet):
         "web1": web,
         "web2": web,
         "worker1": {"worker", "pgbouncer", "haproxy", "backup"},
-        "worker2": {"worker", "pgbouncer", "haproxy"},
+        "worker2": {"worker", "pgbouncer", "haproxy", "backup"},
         "load1": set(),
     }
 
