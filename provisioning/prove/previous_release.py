@@ -48,7 +48,7 @@ FAILED = 1
 CREATE = """
 import django; django.setup()
 from django.db import connection
-connection.creation.create_test_db(verbosity=0, autoclobber=True)
+connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
 connection.creation.destroy_test_db("groundswell", verbosity=0)
 """
 PRINT_DUMP = """
