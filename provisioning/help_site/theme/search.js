@@ -18,8 +18,8 @@ async function load() {
   const rows = await response.json();
   return rows.map((row) => ({
     ...row,
-    heading: ` ${folded(row.heading)}`,
-    synonyms: ` ${folded(row.synonyms)}`,
+    headingWords: ` ${folded(row.heading)}`,
+    synonymWords: ` ${folded(row.synonyms)}`,
     all: ` ${folded(`${row.page} ${row.heading} ${row.synonyms} ${row.text}`)}`,
   }));
 }
@@ -29,7 +29,10 @@ function ranked(words) {
   const count = (text) => words.filter((word) => text.includes(` ${word}`)).length;
   return index
     .filter((row) => words.every((word) => row.all.includes(word)))
-    .map((row) => ({ row, weight: 2 * count(row.heading) + count(row.synonyms) }))
+    .map((row) => ({
+      row,
+      weight: 2 * count(row.headingWords) + count(row.synonymWords),
+    }))
     .sort((first, second) => second.weight - first.weight)
     .slice(0, MOST_SHOWN)
     .map((match) => match.row);
