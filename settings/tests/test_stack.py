@@ -40,9 +40,10 @@ for line in sys.stdin:
         try:
             names = vars(importlib.import_module(f"settings.{module}"))
             value = eval(expression, {**names, "import_string": import_string})
+            text = json.dumps(value)
         except Exception as error:
-            value = repr(error)
-        print(json.dumps(value), flush=True)
+            text = json.dumps(repr(error))
+        print(text, flush=True)
         os._exit(0)
     os.wait()
 """
@@ -107,8 +108,8 @@ def test_measurements_count_and_calculate_on_the_replica_as_the_stack_does(value
 
 
 def test_server_addresses_come_from_the_environment(value_of):
-    default = value_of("DATABASES['default']")
-    assert (default["HOST"], default["PORT"]) == ("/var/run/postgresql", 6432)
+    default = value_of("[DATABASES['default'][name] for name in ('HOST', 'PORT')]")
+    assert default == ["/var/run/postgresql", 6432]
     elsewhere = value_of(
         "[DATABASES['default']['HOST'], CACHES['default']['LOCATION']]",
         GROUNDSWELL_DATABASE_HOST="10.0.0.5",

@@ -7,7 +7,6 @@ from django.template.loader import render_to_string
 from django.utils.safestring import SafeString, mark_safe
 
 from survey.models import Respondent, RosterUpload
-from survey.people.rosters.school_questions import unanswered
 
 register = template.Library()
 
@@ -23,13 +22,15 @@ def person_name(person: Respondent) -> SafeString:
 
 @register.filter
 def schools_to_check(upload: RosterUpload) -> int:
+    # Not in the respondents' pool, which loads the tags of all apps.
+    from survey.people.rosters.school_questions import unanswered
+
     return unanswered(upload)
 
 
 @register.filter
 def marked_since(now: str, was: str) -> SafeString:
     """Mark the words of a text that were not there before."""
-    # Not in the respondents' pool, which loads the tags of all apps.
     from survey.instrument.drafts.history import marked
 
     return marked(was, now)
