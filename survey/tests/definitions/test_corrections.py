@@ -549,7 +549,7 @@ def test_spelling_mistake_is_corrected_in_the_console(staff, client, running):
     page = reverse("survey_correction", args=[draft.pk])
     assert response.redirect_chain[-1][0] == page
     text = response.content.decode()
-    assert "Which pet?" in text and "Which <ins>animal</ins>?" in text
+    assert "Which pet?" in text and "<del>pet</del><ins>animal</ins>?" in text
     assert "spring" in text and "later" in text
     assert draft.published_at is None
 
