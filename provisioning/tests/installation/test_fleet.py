@@ -435,6 +435,19 @@ def test_messages_are_redelivered_only_after_the_longest_job(fleet):
     assert int(patience) / 60_000 >= 2 * longest
 
 
+def test_no_connection_begins_with_half_of_a_roles_settings(fleet):
+    roles = (fleet / "db1/etc/database/roles.sql").read_text()
+    names = re.findall(r"^ALTER ROLE (\w+) RESET ALL;$", roles, re.MULTILINE)
+    assert {"taking", "console", "worker"} <= set(names)
+    for name in names:
+        setting = rf"ALTER ROLE {name} SET [^\n]+;\n"
+        together = rf"BEGIN;\nALTER ROLE {name} RESET ALL;\n(?:{setting})+COMMIT;\n"
+        assert re.search(together, roles)
+        assert len(re.findall(setting, roles)) == re.search(together, roles)[0].count(
+            " SET "
+        )
+
+
 def test_the_page_for_too_large_a_file_names_the_limit(fleet):
     nginx = (fleet / "web1/etc/nginx/nginx.conf").read_text()
     [megabytes] = re.findall("client_max_body_size ([0-9]+)m;", nginx)
