@@ -137,7 +137,7 @@ def extract(commit: str, folder: Path) -> None:
 
 def break_schema(folder: Path) -> None:
     """Copy this code, with a migration that drops what old code reads."""
-    ignored = shutil.ignore_patterns(*LEFT_OUT, ".test")
+    ignored = shutil.ignore_patterns(*LEFT_OUT)
     shutil.copytree(ROOT, folder, ignore=ignored, symlinks=True)
     (folder / ".venv").symlink_to(VENV.resolve())
     migrations = folder / "survey" / "migrations"

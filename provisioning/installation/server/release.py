@@ -22,8 +22,12 @@ RELEASES = HOME / "releases"
 CURRENT = HOME / "current"
 # The address of the repository that the first release was a checkout of.
 SOURCE = HOME / "source"
-# What commands leave in a checkout.
-LEFT_OUT = (".git", ".venv", ".stack", ".bench", ".demo", "__pycache__", ".*_cache")
+# What commands leave in a checkout, which git ignores.
+LEFT_OUT = (
+    *(".git", ".venv", ".stack", ".stack.before*", ".bench", ".demo", ".test"),
+    *(".hypothesis", ".jmeter", ".files", ".help", "CACHE", "collected"),
+    *("__pycache__", ".*_cache"),
+)
 # Nothing but the code decides the digest.
 NO_CODE = ("*.pyc",)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
+from fnmatch import fnmatch
 
 import pytest
 
-from provisioning.commands import Refusal
+from provisioning.commands import ROOT, Refusal
 from provisioning.installation.server import release as module
 from provisioning.installation.server.release import (
     copy_release,
@@ -63,6 +65,24 @@ def test_an_interrupted_copy_is_made_anew(checkout):
 def test_a_release_stays_as_it_is(checkout):
     (copy_release("1") / "manage.py").write_text("serves")
     assert (copy_release("1") / "manage.py").read_text() == "serves"
+
+
+@pytest.mark.parametrize("name", [".venv", ".help", "static/CACHE", "a/__pycache__"])
+def test_what_commands_made_in_a_release_does_not_make_it_another(checkout, name):
+    release = copy_release("1", checkout)
+    (release / name).mkdir(parents=True, exist_ok=True)
+    (release / name / "made").touch()
+    source = shutil.copytree(checkout, checkout.with_name("source"))
+    assert copy_release("1", source) == release
+    (source / "manage.py").write_text("other")
+    with pytest.raises(Refusal, match="with other files"):
+        copy_release("1", source)
+
+
+def test_all_that_git_ignores_is_left_out():
+    lines = (ROOT / ".gitignore").read_text().split()
+    for name in (line.strip("/").rpartition("/")[2] for line in lines):
+        assert any(fnmatch(name, pattern) for pattern in module.LEFT_OUT), name
 
 
 def test_the_first_release_serves_and_the_next_one_waits_for_its_migrations(
