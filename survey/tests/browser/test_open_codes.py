@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from survey.fieldwork.open_codes.codes import code_of
 from survey.models import OpenDecline, Respondent, Response
@@ -70,12 +68,19 @@ def test_next_works_from_the_moment_at_which_it_appears(device, server, code):
     page.goto(f"{server.url}/open/#{code_of(code)}")
     begin(page)
     # A slow network: the frame of the page is there long before its scripts.
-    context.route("**/*.js", lambda route: (time.sleep(1), route.continue_()))
+    held: list[Route] | None = []
+
+    def hold(route: Route) -> None:
+        route.continue_() if held is None else held.append(route)
+
+    context.route("**/*.js", hold)
     page.get_by_role("link", name="Go to the questions").click()
     expect(page.locator("#page .loading")).to_be_visible()
     expect(page.locator("#next")).to_be_hidden()
+    # Longer than a double click on the link, whose second click turns no page.
+    page.evaluate("new Promise((resolve) => setTimeout(resolve, 500))")
     # Clicked in the frame in which it appears: a person is never as fast.
-    page.evaluate("""() => new Promise((resolve) => {
+    page.evaluate("""() => { window.pressed = new Promise((resolve) => {
       const press = () => {
         if (next.hidden) return;
         watch.disconnect();
@@ -86,7 +91,11 @@ def test_next_works_from_the_moment_at_which_it_appears(device, server, code):
       const watch = new MutationObserver(press);
       watch.observe(next, { attributes: true });
       press();
-    })""")
+    })}""")
+    scripts, held = held, None
+    for script in scripts:
+        script.continue_()
+    page.evaluate("window.pressed")
     # The first page has a question that must be answered.
     expect(page.locator("#page .error-summary")).to_be_visible()
 
