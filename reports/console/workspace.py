@@ -35,7 +35,6 @@ from reports.models import Publication
 from reports.rates.progress_pace import calendars_for
 from reports.rates.rate_lines import RateTotal
 from reports.results.access import capability_for
-from survey.console.administrations.fields import survey_in_words
 from survey.fieldwork.administrations import (
     administrations_for,
     has_people,
@@ -341,7 +340,7 @@ class Workspace:
         published = self._published()
         self.publication = published[0]
         readings = (
-            (QUESTIONS, (Progress.DONE, survey_in_words(administration.published))),
+            (QUESTIONS, (Progress.DONE, administration.published.survey.full_title)),
             (PEOPLE, self._counted() if is_count else self._invited()),
             (INVITATIONS, self._links() if is_count else self._cards()),
             (LIVE, self._live()),
@@ -509,7 +508,7 @@ def administration_detail(request: StaffRequest, pk: int) -> HttpResponse:
         {
             "administration": administration,
             "followed": administration_followed(permissions, administration),
-            "survey": survey_in_words(administration.published),
+            "survey": administration.published.survey.full_title,
             "subgroups": [subgroup_label(name) for name in administration.subgroups],
             "survey_address": survey_address,
             "districts": districts[:MAX_PLACES_SHOWN],

@@ -22,6 +22,7 @@ from reports.charts.highlights import Highlights, highlights_of
 from reports.charts.rendered import rendered_once
 from reports.charts.sentences import isolated
 from reports.charts.themes import QuestionTheme, question_themes
+from reports.models import PublishedPlace
 from reports.publishing.freezing import (
     Answers,
     Frame,
@@ -116,6 +117,8 @@ class PublicPage:
     language: str
     # The place itself first, then its district and the state.
     places: Sequence[Content]
+    # The place in earlier results that are public.
+    last_time: PublishedPlace | None = None
 
     @property
     def place(self) -> Content:
@@ -304,18 +307,28 @@ class PublicPage:
 
     @cached_property
     def highlights_html(self) -> SafeString:
-        """Name the questions that stand out at the place."""
+        """Name the questions that stand out at the place, and those that changed."""
         definition = published_survey(self.frame["survey_digest"]).definition
         place = {self.labels[0]: group_of(self.place.answers, self.counted_at)}
+        before, title, digest = self.last_time, "", ""
+        compared: dict[str, VisibleGroup | None] = {}
+        if before is not None:
+            frame: Frame = before.publication.frame
+            titles, digest = frame["titles"], frame["survey_digest"]
+            title = isolated(titles.get(self.language) or next(iter(titles.values())))
+            counted_at = datetime.fromisoformat(frame["counted_at"])
+            compared[title] = group_of(before.answers, counted_at)
 
         def highlights() -> Highlights:
-            measures = self.frame["measures"]
-            return highlights_of(definition, self.language, measures, place, {})
+            return highlights_of(
+                *(definition, self.language, self.frame["measures"], place, compared),
+                published_survey(digest).definition if digest else None,
+            )
 
         return rendered_once(
             "reports/_question_highlights.html",
-            {"highlights": highlights},
-            self._drawn(self.place.answers),
+            {"highlights": highlights, "says_last_time": bool(compared)},
+            self._drawn((self.place.answers, title, digest, before and before.answers)),
         )
 
     @property

@@ -12,9 +12,9 @@ from django.utils.safestring import SafeString
 from accounts.models import SchoolListing
 
 # Units of the drawing. A dot at the edge is still whole.
-WIDTH, MOST_HIGH, MARGIN, RADIUS = 400, 400, 14, 6
+WIDTH, MOST_HIGH, MARGIN, RADIUS = 400, 260, 16, 6
 # Space for a letter, for a line, and between a dot and its name.
-LETTER, LINE, GAP = 6.2, 13, 9
+LETTER, LINE, GAP = 6.8, 14, 10
 # A smaller place would fill the map with a single street. In degrees.
 SMALLEST = 0.02
 
@@ -62,28 +62,30 @@ def map_of(
     width = max((max(longitudes) - left) * shrink, SMALLEST)
     height = max(top - min(latitudes), SMALLEST)
     scale = min((WIDTH - 2 * MARGIN) / width, (MOST_HIGH - 2 * MARGIN) / height)
-    width_drawn, height_drawn = (n * scale + 2 * MARGIN for n in (width, height))
+    # The drawing is as wide as its space, whatever the shape of the region.
+    start = (WIDTH - width * scale) / 2
+    height_drawn = height * scale + 2 * MARGIN
     points = [
         (
-            MARGIN + (coordinates[key][1] - left) * shrink * scale,
+            start + (coordinates[key][1] - left) * shrink * scale,
             MARGIN + (top - coordinates[key][0]) * scale,
         )
         for _name, key in located
     ]
-    labels = _labels([name for name, _key in located], points, width_drawn)
+    labels = _labels([name for name, _key in located], points)
     dots = [
         f'<a href="{escape(address(key))}" tabindex="-1"><title>{escape(name)}'
         f'</title><circle cx="{x:.1f}" cy="{y:.1f}" r="{RADIUS}" />{label}</a>'
         for (name, key), (x, y), label in zip(located, points, labels, strict=True)
     ]
     return SafeString(
-        f'<svg class="place-map" viewBox="0 0 {width_drawn:.0f} {height_drawn:.0f}"'
+        f'<svg class="place-map" viewBox="0 0 {WIDTH} {height_drawn:.0f}"'
         f' direction="ltr" aria-hidden="true">{"".join(dots)}</svg>'
     )
 
 
 def _labels(
-    names: Sequence[str], points: Sequence[tuple[float, float]], width: float
+    names: Sequence[str], points: Sequence[tuple[float, float]]
 ) -> Iterator[str]:
     """Yield the name beside each dot; "" where it would cover another one."""
     # Left, right and middle of what is drawn already.
@@ -92,7 +94,7 @@ def _labels(
         length = LETTER * len(name)
         for anchor, start in (("start", x + GAP), ("end", x - GAP - length)):
             end = start + length
-            is_free = start >= 0 and end <= width
+            is_free = start >= 0 and end <= WIDTH
             if is_free and not any(
                 start < right and left < end and abs(y - middle) < LINE
                 for left, right, middle in taken

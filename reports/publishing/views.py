@@ -28,6 +28,7 @@ from accounts.language import language_to_read
 from reports.models import Publication, PublishedPlace
 from reports.models.publications import public_condition
 from reports.publishing.csv_files import answer_rows, dictionary_rows, score_rows
+from reports.publishing.last_time import place_last_time
 from reports.publishing.links import Links, PublicLinks, own_name
 from reports.publishing.page import PublicPage, without_directions
 from reports.publishing.place_map import (
@@ -152,7 +153,7 @@ def _title_in(titles: Mapping[str, str], language: str) -> str:
 
 @public
 def published_state(request: HttpRequest, pk: int) -> HttpResponse:
-    """Show all schools together, and find a school. 3 statements, or 4 to find."""
+    """Show all schools together, and find a school. 5 statements, or 6 to find."""
     publication, places = _places(pk, *STATE)
     districts = publication.places.filter(level=LEVELS.DISTRICT)
     text = searched_text(request)
@@ -177,7 +178,7 @@ def _by_name(places: QuerySet[PublishedPlace]) -> QuerySet[PublishedPlace, Any]:
 
 @public
 def published_district(request: HttpRequest, pk: int, district: int) -> HttpResponse:
-    """Show a district, and its schools that have a report. 3 statements."""
+    """Show a district, and its schools that have a report. 4 statements."""
     publication, places = _places(pk, LEVELS.DISTRICT.value, district)
     schools = publication.places.filter(district_id=district, level=LEVELS.SCHOOL)
     return _place_page(request, publication, places, {"schools": _by_name(schools)})
@@ -185,7 +186,7 @@ def published_district(request: HttpRequest, pk: int, district: int) -> HttpResp
 
 @public
 def published_school(request: HttpRequest, pk: int, school: int) -> HttpResponse:
-    """Show a school beside its district and all schools. 1 statement."""
+    """Show a school beside its district and all schools. 3 statements."""
     publication, places = _places(pk, LEVELS.SCHOOL.value, school)
     return _place_page(request, publication, places, {})
 
@@ -292,7 +293,8 @@ def _place_page(
 ) -> HttpResponse:
     pk, languages = publication.administration_id, publication.frame["languages"]
     language = _language(request, languages)
-    page = PublicPage(publication.frame, language, places)
+    before = place_last_time(pk, places[0].level, places[0].place_id)
+    page = PublicPage(publication.frame, language, places, before)
     links = PublicLinks(pk, _query(request, language))
     return _page(
         request,

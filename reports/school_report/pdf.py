@@ -18,6 +18,7 @@ from django.utils import translation
 
 from accounts.place_settings import Brand
 from reports.school_report.report import SchoolReport
+from survey.fieldwork.login_cards.fonts import letters_without_font
 
 log = logging.getLogger(__name__)
 
@@ -34,13 +35,19 @@ class NoPdf(Exception):
 
 
 def html_of(report: SchoolReport, brand: Brand | None = None) -> str:
-    """Render the document of the file."""
+    """Render the document of the file; it says if letters of it have no font."""
     shown: dict[str, object] = {}
     if brand is not None:
         logo = f"{PNG}{b64encode(brand.logo).decode()}" if brand.logo else ""
         shown = {"name": brand.name, "logo": logo, "size": brand.size}
     with translation.override(report.frame_language):
         context = {"report": report, "brand": shown, "version": settings.VERSION}
+        html = render_to_string("reports/school_report_print.html", context)
+        letters = letters_without_font(html)
+        if not letters:
+            return html
+        log.warning("A report has letters without a font: %s", letters)
+        context["lacks_fonts"] = True
         return render_to_string("reports/school_report_print.html", context)
 
 

@@ -59,9 +59,8 @@ function nextLink(row, step) {
   return null;
 }
 
-// "/" goes to the search field; from there, arrow keys go through the rows.
+// From the search field, arrow keys go through the rows.
 function goalOfKey(key, target, field) {
-  if (key === "/") return target.closest("input, select, textarea") ? null : field;
   if (key !== "ArrowDown" && key !== "ArrowUp") return null;
   if (target === field) {
     const links = [...document.querySelectorAll("#list .list tbody tr")].map(mainLink);

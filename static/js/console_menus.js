@@ -1,5 +1,7 @@
 // Menus of the console. They are links and <details>, and work without this script.
 
+import { readStored, store } from "./console_lists.js";
+
 function closeMenus(except) {
   for (const menu of document.querySelectorAll("details.menu[open]")) {
     if (menu !== except && !menu.contains(except)) menu.open = false;
@@ -32,18 +34,36 @@ function foldNavigation(link, navigation) {
   });
 }
 
-// Ctrl or Command with K go to the search, and "/" where no list has a search of its
-// own, unless somebody is typing.
+// The key "/" alone can be switched off on the page My account: speech input and
+// trembling hands press it without meaning to (WCAG 2.1.4).
+const KEYS = "console-keys";
+
+function slashIsOn() {
+  return readStored(KEYS).slash !== false;
+}
+
+// Ctrl or Command with K go to the search; "/" to that of the list, where there is one,
+// unless somebody is typing.
 function focusSearch(event) {
   const isTyping = event.target.closest?.("input, select, textarea, [contenteditable]");
   const isPlain = !event.ctrlKey && !event.altKey && !event.metaKey;
-  const isSlash = event.key === "/" && !isTyping && isPlain && !document.getElementById("q");
+  const isSlash = event.key === "/" && !isTyping && isPlain && slashIsOn();
   const isCommand = event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey);
-  const search = document.getElementById("search-all");
-  if (!search || (!isSlash && !isCommand)) return;
+  if (!isSlash && !isCommand) return;
+  const ofAll = document.getElementById("search-all");
+  const search = isSlash ? (document.getElementById("q") ?? ofAll) : ofAll;
+  if (!search) return;
   event.preventDefault();
   search.focus();
   search.select();
+}
+
+function offerKeys() {
+  const box = document.getElementById("slash-key");
+  if (!box) return;
+  box.checked = slashIsOn();
+  box.addEventListener("change", () => store(KEYS, { slash: box.checked }));
+  box.closest("section").hidden = false;
 }
 
 // On a phone, the tabs scroll: the current one is in view.
@@ -54,6 +74,7 @@ function showCurrentTab() {
 
 export function startMenus() {
   showCurrentTab();
+  offerKeys();
   document.addEventListener("keydown", focusSearch);
   document.addEventListener("click", ({ target }) => closeMenus(target));
   document.addEventListener("keydown", (event) => {

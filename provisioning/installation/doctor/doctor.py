@@ -59,6 +59,7 @@ CHECKS = (
     Check("boot", machine.read_boot, machine.judge_boot, True),
     Check("updates", machine.read_updates, machine.judge_updates, True),
     Check("kernel", machine.read_kernel, machine.judge_kernel, True),
+    Check("fonts", machine.read_fonts, machine.judge_fonts, True),
     Check(
         "place of backups", machine.read_backup_place, machine.judge_backup_place, True
     ),

@@ -36,6 +36,13 @@ END_IS_NEAR = 180
 # Debian's long-term support: docs/guides/supported-versions.md.
 SUPPORTED_UNTIL = {"debian 12": "2028-06-30", "debian 13": "2030-06-30"}
 SYSCTL = Path("/etc/sysctl.d/60-groundswell.conf")
+# Debian's packages with the letters that the release's own fonts lack, and a file of
+# each (`name_fonts` of the playbook).
+FONT_FOLDER = Path("/usr/share/fonts")
+FONTS = {
+    "fonts-noto-core": "truetype/noto/NotoSansBengali-*",
+    "fonts-noto-cjk": "opentype/noto/NotoSansCJK-*",
+}
 
 
 def read_disks(server: Server) -> Facts:
@@ -309,6 +316,24 @@ def judge_kernel(server: Server, facts: Facts) -> Iterator[Finding]:
             WARNING,
             f"The kernel's setting {name} is {present} instead of {wanted}",
             "sudo sysctl --system; another file of /etc/sysctl.d may set it again",
+        )
+
+
+def read_fonts(server: Server) -> Facts:
+    missing = [name for name, glob in FONTS.items() if not any(FONT_FOLDER.glob(glob))]
+    return {"missing": missing}
+
+
+def judge_fonts(server: Server, facts: Facts) -> Iterator[Finding]:
+    if facts["missing"]:
+        # The packages are large, and a state may need none of them.
+        yield Finding(
+            "fonts.missing",
+            NOTE,
+            "Reports print boxes, and login cards IDs, in place of letters such as"
+            " Chinese, Korean and Bengali: their fonts are missing",
+            f"sudo apt-get install {' '.join(facts['missing'])}; then restart the"
+            " programs, which remember the fonts",
         )
 
 

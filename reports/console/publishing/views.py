@@ -24,6 +24,7 @@ from accounts.permissions import Capability, Permissions
 from reports.console.publishing.forms import PublishForm, WithdrawForm
 from reports.models import Publication
 from reports.publishing.freezing import basis_of
+from reports.publishing.last_time import place_last_time
 from reports.publishing.links import PreviewLinks, own_name
 from reports.publishing.page import PublicPage
 from reports.publishing.preview import Preview
@@ -158,7 +159,8 @@ def publishing_preview(request: StaffRequest, pk: int) -> HttpResponse:
         "chosen": f"?language={language}",
     }
     with translation.override(report_language_for(language)):
-        page = PublicPage(frame, language, places)
+        before = place_last_time(administration.pk, level, key)
+        page = PublicPage(frame, language, places, before)
         context |= {
             "page": page,
             "frame_language": page.frame_language,

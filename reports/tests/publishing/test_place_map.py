@@ -75,12 +75,12 @@ def test_north_is_up_and_west_is_left():
 
 def test_places_at_one_spot_are_drawn():
     svg = map_of([("A", 1), ("B", 2)], {1: (40.0, -80.0), 2: (40.0, -80.0)}, str)
-    assert svg.count('cx="14.0" cy="14.0"') == 2
+    assert svg.count('cx="86.0" cy="16.0"') == 2
 
 
 def test_names_are_beside_dots_where_they_cover_nothing():
     names = ["West", "East", "Behind West", "A name of more letters than a map"]
-    places = {0: (40, -80), 1: (40.5, -79), 2: (40.005, -80), 3: (40.9, -79.5)}
+    places = {0: (40, -80), 1: (40.2, -79), 2: (40.005, -80), 3: (40.3, -79.5)}
     svg = map_of([(name, n) for n, name in enumerate(names)], places, str)
     assert svg.count("<circle") == 4
     assert re.findall(r'text-anchor="(\w+)">([^<]+)<', svg) == [

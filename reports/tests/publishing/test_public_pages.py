@@ -9,16 +9,19 @@ import re
 from datetime import timedelta
 
 import pytest
+from django.db.models import Q
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
 from accounts.tests.logging_in import log_in
 from reports.models import GroupResults, Publication, ResultsRollUp, SchoolRate
+from reports.publishing import last_time
 from reports.publishing.publications import withdraw
 from reports.rates import visible_rates
 from reports.tests.console.scores.conftest import answered, scored
 from reports.tests.scores.conftest import closed
+from survey.taking.published import published_survey
 
 pytestmark = pytest.mark.django_db
 
@@ -143,9 +146,9 @@ class TestPages:
             (1, ("published_list",)),
             (1, ("published_hidden_in_all",)),
             (1, ("published_hidden", fall.pk)),
-            (3, ("published_state", fall.pk)),
-            (2, ("published_district", fall.pk, staff.riverside.pk)),
-            (1, ("published_school", fall.pk, staff.lincoln.pk)),
+            (5, ("published_state", fall.pk)),
+            (4, ("published_district", fall.pk, staff.riverside.pk)),
+            (3, ("published_school", fall.pk, staff.lincoln.pk)),
             (1, ("published_answers_of_school", fall.pk, staff.lincoln.pk)),
             (2, ("published_scores", fall.pk)),
             (1, ("published_of_school", staff.lincoln.pk)),
@@ -159,6 +162,57 @@ class TestPages:
         assert page("published_state", key).status_code == 404
         assert page("published_school", fall.pk, key).status_code == 404
         assert page("published_answers_of_school", key, 1).status_code == 404
+
+
+CHANGED = "Changed by more than chance"
+
+
+class TestLastTime:
+    """A place is compared with what is public of it in earlier results."""
+
+    @pytest.fixture
+    def spring(self, staff, fall, publish):
+        spring = closed(fall.published, "spring-2027")
+        answered(spring, staff.lincoln, 60, 7, shift=2.5)
+        publish(scored(spring))
+        return spring
+
+    def test_changed_questions_are_named(self, staff, fall, spring, publish):
+        address = ("published_school", spring.pk, staff.lincoln.pk)
+        assert CHANGED not in page(*address).text
+        publish(fall)
+        later = page(*address).text
+        assert CHANGED in later
+        changes = re.findall(r"<strong>([+−]\d+)</strong>", later)
+        assert 1 <= len(changes) <= 3 and all(each[0] == "+" for each in changes)
+        # The earlier ones do not tell the future, and other places have no page.
+        assert CHANGED not in page("published_school", fall.pk, staff.lincoln.pk).text
+
+    @pytest.mark.parametrize("is_protected", [True, False])
+    def test_what_is_not_public_is_not_compared(
+        self, staff, fall, spring, publish, monkeypatch, is_protected
+    ):
+        if not is_protected:
+            monkeypatch.setattr(last_time, "public_condition", lambda path: Q())
+        address = ("published_school", spring.pk, staff.lincoln.pk)
+        tomorrow = timezone.now() + timedelta(days=1)
+        embargoed = publish(fall, tomorrow)
+        assert (CHANGED in page(*address).text) is not is_protected
+        withdraw(embargoed, because="An error.", by=staff.state)
+        assert (CHANGED in page(*address).text) is not is_protected
+
+    def test_a_question_that_was_hidden_is_not_compared(
+        self, staff, fall, spring, publish
+    ):
+        rows = GroupResults.objects.filter(
+            administration=fall, level="school", place_id=staff.lincoln.pk, attribute=""
+        )
+        items = published_survey(fall.published_id).definition["items"]
+        assert rows.update(hidden_items=[*items]) == 1
+        publish(fall)
+        text = page("published_school", spring.pk, staff.lincoln.pk).text
+        assert CHANGED not in text
+        assert "no earlier figures of these questions" in text
 
 
 class TestHiddenNumbers:

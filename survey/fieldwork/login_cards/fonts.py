@@ -36,6 +36,16 @@ def printable(text: str) -> str | None:
     return "".join(characters)
 
 
+def letters_without_font(text: str) -> str:
+    """Return the letters of a text that no font has, each once, in order."""
+    letters = (letter for letter in sorted(set(text)) if letter.isalnum())
+    return "".join(
+        letter
+        for letter in letters
+        if ord(letter) not in characters_of(NAMES) and not fallback_font(letter)
+    )
+
+
 @lru_cache(maxsize=10_000)
 def fallback_font(character: str) -> Path | None:
     """Return a font of the system for a letter that this repository's fonts lack."""

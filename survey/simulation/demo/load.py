@@ -152,7 +152,7 @@ def load_demo(*, feed_folder: str = "", feed_address: str = "") -> Demo:
             load_parents_of_wave(timezone.now())
     staff, password = staff_logins()
     plan_teachers_emails()
-    add_logo()
+    add_brand()
     if not MessagePlatform.objects.exists():
         # It can ask once a visitor has made an API key on its page.
         create_platform(name="Messages to families", district=None, by="load_demo")
@@ -168,13 +168,16 @@ def load_demo(*, feed_folder: str = "", feed_address: str = "") -> Demo:
     )
 
 
-def add_logo() -> None:
-    """Give the state the demo's logo, unless somebody has set or removed one."""
+def add_brand() -> None:
+    """Give the state a name and a logo, unless somebody has set or removed one."""
     by = User.objects.filter(email=STATE).first()
     if by is not None and not PlaceSettings.objects.filter(school=None, district=None):
         logo = store_logo((FOLDER / "logo.png").read_bytes())
         change_settings(
-            "change name and logo", place=None, values={"name": "", "logo": logo}, by=by
+            "change name and logo",
+            place=None,
+            values={"name": "Department of Education", "logo": logo},
+            by=by,
         )
 
 

@@ -130,6 +130,29 @@ def test_keys_lead_to_the_search_and_through_the_rows(
     expect(page.locator("h1")).to_have_text(names[-2])
 
 
+def test_the_key_of_the_search_can_be_switched_off(opened):
+    page = opened("/console/schools/")
+    lists, everything = page.locator("#q"), page.locator("#search-all")
+    page.keyboard.press("/")
+    expect(lists).to_be_focused()
+    page.goto("/console/me/")
+    page.keyboard.press("/")
+    expect(everything).to_be_focused()
+    assert violations(page) == []
+    page.get_by_label("The key / goes to the search").uncheck()
+    for address in ("/console/me/", "/console/schools/"):
+        page.goto(address)
+        page.keyboard.press("/")
+        expect(page.locator("input[type=search]:focus")).to_have_count(0)
+        page.keyboard.press("Control+k")
+        expect(everything).to_be_focused()
+    page.goto("/console/me/")
+    page.get_by_label("The key / goes to the search").check()
+    page.goto("/console/schools/")
+    page.keyboard.press("/")
+    expect(lists).to_be_focused()
+
+
 def test_the_order_of_a_list_is_remembered_and_back_works(
     opened,
     administration,

@@ -57,12 +57,17 @@ def test_pages_of_a_survey_round_show_its_steps(
     # Results come after the closing.
     assert names == ["Overview", "Questions", "People", "Invitations", "Live"]
     assert [name for name in current(tabs[0]) if name in names] == step
+    # The tabs stay where they are: above them is the path, on every page.
+    assert crumbs_of(html)[:2] == ["Survey rounds", administration.title]
+
+
+def crumbs_of(html: str) -> list[str]:
+    nav = re.search(r'<nav class="crumbs".*?</nav>', html, re.DOTALL)
+    return re.findall(r"<li[^>]*>(?:<a [^>]*>)?(.*?)<", nav[0]) if nav else []
 
 
 def path_of(client: Client, address: str) -> list[str]:
-    html = client.get(f"/console/settings/{address}").content.decode()
-    nav = re.search(r'<nav class="crumbs".*?</nav>', html, re.DOTALL)
-    return re.findall(r"<li[^>]*>(?:<a [^>]*>)?(.*?)<", nav[0]) if nav else []
+    return crumbs_of(client.get(f"/console/settings/{address}").content.decode())
 
 
 def test_the_path_of_settings_begins_with_the_own_place(client: Client, staff):

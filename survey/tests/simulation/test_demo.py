@@ -454,7 +454,7 @@ class TestTheLoadedDemo(TestCase):
         assert picture["Content-Type"] == "image/png"
         # A person who has removed it keeps it removed.
         PlaceSettings.objects.update(logo=None)
-        load.add_logo()
+        load.add_brand()
         assert not PlaceSettings.objects.exclude(logo=None).exists()
 
     def test_every_school_has_a_place_and_riverside_questions_of_its_own(self):

@@ -165,6 +165,7 @@ HEALTHY = {
         "today": "2026-11-30",
     },
     "kernel": {"wrong": []},
+    "fonts": {"missing": []},
     "place of backups": {"place": "/mnt/other", "same_disk": False},
 }
 # The finding, its check, and what differs from a healthy server.
@@ -276,6 +277,18 @@ def test_notes_are_no_warnings():
     assert (none.name, none.severity) == ("mail.none", NOTE)
     [place] = findings("place of backups", same_disk=True)
     assert place.severity == NOTE
+    [letters] = findings("fonts", missing=["fonts-noto-cjk"])
+    assert (letters.name, letters.severity) == ("fonts.missing", NOTE)
+    assert "install fonts-noto-cjk;" in letters.action
+
+
+def test_missing_fonts_are_those_without_a_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(machine, "FONT_FOLDER", tmp_path)
+    assert machine.read_fonts(SERVER)["missing"] == [*machine.FONTS]
+    folder = tmp_path / "opentype" / "noto"
+    folder.mkdir(parents=True)
+    (folder / "NotoSansCJK-Bold.ttc").touch()
+    assert machine.read_fonts(SERVER)["missing"] == ["fonts-noto-core"]
 
 
 def test_what_a_container_and_a_small_server_lack_is_no_fault():

@@ -11,7 +11,7 @@ from django.utils import timezone
 from PIL import Image
 from pypdfium2.raw import FPDF_PAGEOBJ_IMAGE as IMAGE
 
-from accounts.models import AuditEntry, Logo, PlaceSettings
+from accounts.models import AuditEntry, Logo, PlaceSettings, School
 from accounts.permissions import Permissions
 from accounts.place_settings import Brands
 from accounts.tests.logging_in import log_in
@@ -30,6 +30,8 @@ from reports.scores import scoring
 from reports.scores.visible import visible_scores
 from reports.tests.console.scores.conftest import answered, scored
 from reports.tests.scores.conftest import closed
+from survey.fieldwork.login_cards import fonts
+from survey.tests.login_cards.test_fonts import forget_fonts, make_font
 
 pytestmark = pytest.mark.django_db
 
@@ -337,6 +339,32 @@ def test_the_file_has_two_pages_with_the_brand_of_the_district(client, staff, fa
     assert brands.of(staff.riverside.pk).name == "Riverside Schools"
     assert brands.of(staff.lakeside.pk).name == "State of Ohio"
     assert brands.of(staff.riverside.pk).size == (120, 32)
+
+
+def test_a_file_with_letters_without_a_font_says_so(
+    client, staff, fall, monkeypatch, tmp_path, caplog
+):
+    note = "Some letters may be printed as boxes"
+    documents = []
+
+    def keep(htmls, seconds=None):
+        documents.extend(htmls.values())
+        return dict.fromkeys(htmls, b"%PDF")
+
+    monkeypatch.setattr("reports.console.scores.views.pdf_files", keep)
+    monkeypatch.setattr(fonts, "SYSTEM_FOLDERS", (tmp_path,))
+    forget_fonts()
+    log_in(client, staff.state)
+    report(client, fall, staff.lincoln, "report.pdf")
+    School.objects.filter(pk=staff.lincoln.pk).update(name="林肯 Lincoln")
+    report(client, fall, staff.lincoln, "report.pdf")
+    make_font(tmp_path / "NotoSansCJK-Bold.ttf", "林肯")
+    forget_fonts()
+    report(client, fall, staff.lincoln, "report.pdf")
+    forget_fonts()
+    assert [note in document for document in documents] == [False, True, False]
+    # For the person who runs the server.
+    assert "without a font: 林肯" in caplog.text
 
 
 def test_without_the_program_a_page_says_so(client, staff, fall, monkeypatch):
