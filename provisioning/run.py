@@ -26,9 +26,17 @@ COMMANDS = {
         "prove.citus.run",
         "Runs the product on a Citus cluster, after a migration under load",
     ),
+    "cluster_fleet": (
+        "prove.citus.fleet_start",
+        "Builds a fleet with a Citus cluster, and kills its primaries under load",
+    ),
     "dashboards": (
         "monitoring.dashboards",
         "Writes alerts for Prometheus and a dashboard for Grafana from the metrics",
+    ),
+    "cluster_restore": (
+        "prove.citus.restore_drill",
+        "Backs up the nodes of a Citus cluster, and restores them to one point",
     ),
     "drill_postgresql_upgrade": (
         "installation.upgrades.drill",
