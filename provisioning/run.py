@@ -30,13 +30,13 @@ COMMANDS = {
         "prove.citus.fleet_start",
         "Builds a fleet with a Citus cluster, and kills its primaries under load",
     ),
-    "dashboards": (
-        "monitoring.dashboards",
-        "Writes alerts for Prometheus and a dashboard for Grafana from the metrics",
-    ),
     "cluster_restore": (
         "prove.citus.restore_drill",
         "Backs up the nodes of a Citus cluster, and restores them to one point",
+    ),
+    "dashboards": (
+        "monitoring.dashboards",
+        "Writes alerts for Prometheus and a dashboard for Grafana from the metrics",
     ),
     "drill_postgresql_upgrade": (
         "installation.upgrades.drill",

@@ -1,7 +1,8 @@
 """A fleet with a cluster, as the example inventories and roles configure it.
 
-Three hosts of the coordinator, two of each worker node, and a web host, in network
-namespaces of this machine: Patroni, etcd, HAProxy, pgbouncer, TLS, and the firewall.
+Three hosts of the coordinator and of a worker node, two of the other one, and a web
+host, in network namespaces of this machine: Patroni, etcd, HAProxy, pgbouncer, TLS, and
+the firewall.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ from provisioning.prove.citus.build import programs_with_citus
 from provisioning.prove.failovers.cluster import INVENTORY, IS_PRIMARY, SIZES, Cluster
 from provisioning.prove.failovers.host import Host
 
-# As in the inventory, which has a third host for each.
+# As in the inventory, which has a third host of the second node too: that one is not
+# killed. Without a standby nothing is committed, and no node is told of the others.
 WORKERS = {
     "node1a": "10.0.0.81",
     "node1b": "10.0.0.82",
+    "node1c": "10.0.0.83",
     "node2a": "10.0.0.91",
     "node2b": "10.0.0.92",
 }

@@ -50,11 +50,12 @@ def run(options: argparse.Namespace, seed: int) -> dict[str, Any]:
     began = time.monotonic()
     with step("Starting Patroni, etcd, HAProxy, pgbouncer and the firewall"):
         fleet.start()
-    with step("Making tables and respondents, and distributing them"):
+    with step("Making tables, and distributing them"):
         fleet.migrate()
+        fleet.distribute()
+    with step("Making respondents"):
         controls = Path(fault_injection.__file__).with_name("controls.sql").read_text()
         fleet.execute(controls.format(administration=ADMINISTRATION, people=PEOPLE))
-        fleet.distribute()
     built = time.monotonic() - began
     load = Load(fleet, seed=seed, rate=options.rate, people=PEOPLE)
     worker = kill_primary(fleet, load, 1)
