@@ -60,8 +60,10 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> None:
         "--point", required=True, metavar="NAME", help="What restore_point has printed."
     )
     add("--to", required=True, metavar="FOLDER", help="A new or an empty folder.")
-    one = "Only this node; 0 is the coordinator. To set up a lost fleet's host with it."
-    add("--node", type=int, metavar="N", help=one)
+    only = (
+        "Only this node; 0 is the coordinator. To set up a lost fleet's host with it."
+    )
+    add("--node", type=int, metavar="N", help=only)
 
 
 def make_restore_point(run: Path, port: int = 5432, *, host: str = "") -> str:

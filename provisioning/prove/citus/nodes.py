@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from provisioning.commands import output_of
 from provisioning.installation.environment import PYTHON
@@ -64,6 +65,21 @@ def write_nodes(
     folder.mkdir(exist_ok=True)
     # The servers' user has to pass.
     folder.chmod(0o711)
+    inventory = folder / f"inventory-{ports[0]}.json"
+    inventory.write_text(json.dumps(inventory_of(run, ports)))
+    skipped = LEFT_OUT if backs_up else f"{LEFT_OUT},backup,citus"
+    run_playbook(
+        folder,
+        variables_of(run, programs, backs_up=backs_up),
+        "--tags=files",
+        f"--skip-tags={skipped}",
+        quietly=True,
+        inventories=[inventory],
+    )
+
+
+def inventory_of(run: Path, ports: Sequence[int]) -> dict[str, Any]:
+    """Return the groups of an inventory: the first port is the coordinator's."""
     hosts = {
         f"node-{port}": {
             "home": str(home_of(run, port)),
@@ -73,19 +89,18 @@ def write_nodes(
         }
         for number, port in enumerate(ports)
     }
-    first, *others = hosts
-    inventory = folder / f"inventory-{ports[0]}.json"
-    groups = {"primary": [first], "citus_workers": others}
-    inventory.write_text(
-        json.dumps(
-            {
-                name: {"hosts": {host: hosts[host] for host in members}}
-                for name, members in groups.items()
-            }
-        )
-    )
-    user, caller = system_user(), pwd.getpwuid(os.geteuid()).pw_name
-    variables: dict[str, object] = {
+    coordinator, *workers = hosts
+    groups = {"primary": [coordinator], "citus_workers": workers}
+    return {
+        name: {"hosts": {host: hosts[host] for host in members}}
+        for name, members in groups.items()
+    }
+
+
+def variables_of(run: Path, programs: Path, *, backs_up: bool) -> dict[str, object]:
+    folder, user = run / "nodes", system_user()
+    caller = pwd.getpwuid(os.geteuid()).pw_name
+    return {
         **SIZES,
         "ansible_connection": "local",
         "ansible_python_interpreter": str(PYTHON),
@@ -110,15 +125,6 @@ def write_nodes(
         "taking_grants": [],
         "reports_grants": [],
     }
-    skipped = LEFT_OUT if backs_up else f"{LEFT_OUT},backup,citus"
-    run_playbook(
-        folder,
-        variables,
-        "--tags=files",
-        f"--skip-tags={skipped}",
-        quietly=True,
-        inventories=[inventory],
-    )
 
 
 @contextmanager

@@ -73,12 +73,12 @@ def test_patroni_keeps_the_settings_of_a_node(cluster):
     """It gives some to PostgreSQL itself, in place of those of its configuration."""
     settings = settings_of(cluster, "node2b")
     dcs = yaml.safe_load(read(cluster, "node2b/database/dcs.yml"))
-    kept = dcs["postgresql"]["parameters"]
+    of_patroni = dcs["postgresql"]["parameters"]
     for name in (
         *("wal_level", "max_prepared_transactions", "max_locks_per_transaction"),
         *("max_worker_processes", "max_connections", "shared_preload_libraries"),
     ):
-        assert str(kept[name]) == settings[name].strip("'"), name
+        assert str(of_patroni[name]) == settings[name].strip("'"), name
     assert settings["wal_level"] == "logical"
     assert settings["shared_preload_libraries"] == "'citus,pg_stat_statements'"
 
