@@ -26,6 +26,14 @@ COMMANDS = {
         "prove.citus.run",
         "Runs the product on a Citus cluster, after a migration under load",
     ),
+    "cluster_fleet": (
+        "prove.citus.fleet_start",
+        "Builds a fleet with a Citus cluster, and kills its primaries under load",
+    ),
+    "cluster_restore": (
+        "prove.citus.restore_drill",
+        "Backs up the nodes of a Citus cluster, and restores them to one point",
+    ),
     "dashboards": (
         "monitoring.dashboards",
         "Writes alerts for Prometheus and a dashboard for Grafana from the metrics",

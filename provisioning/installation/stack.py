@@ -29,6 +29,11 @@ from provisioning.commands import (
     step,
     wait_until,
 )
+from provisioning.installation.backups.cluster import (
+    add_cluster_options,
+    restore_cluster,
+    restore_point,
+)
 from provisioning.installation.backups.operations import (
     add_backup_options,
     add_restore_options,
@@ -149,6 +154,8 @@ def parser() -> argparse.ArgumentParser:
         ("reload", reload, "Restart the workers without losing a request."),
         ("backup", backup, "Back up the database and uploaded files, or the keys."),
         ("restore", restore, "Build a new stack beside this one, as of any second."),
+        ("restore_point", restore_point, "Make a point of all nodes of a cluster."),
+        ("restore_cluster", restore_cluster, "Restore all nodes of a cluster to one."),
         (
             "upgrade_postgresql",
             upgrade_postgresql,
@@ -188,6 +195,7 @@ def parser() -> argparse.ArgumentParser:
         )
     add_backup_options(commands["backup"])
     add_restore_options(commands["restore"])
+    add_cluster_options(commands["restore_cluster"])
     add_upgrade_options(commands["upgrade_postgresql"])
     add = commands["logs"].add_argument
     add("program", nargs="?", help="Print this program's only.")

@@ -153,6 +153,18 @@ ALERTS = (
         "5m",
     ),
     Alert(
+        "ConnectionTableNearlyFull",
+        "the kernel's table of connections is nearly full",
+        "groundswell_conntrack_entries"
+        f" > {thresholds.CONNECTION_TABLE_FULL} * groundswell_conntrack_limit",
+        "critical",
+        "in a full one the kernel drops new connections, without a word. A crowd, or"
+        " somebody who opens many? Another web host, or a larger"
+        " `net.netfilter.nf_conntrack_max`;"
+        " [why](../decisions/0176-kernel-and-connection-tracking.md)",
+        "1m",
+    ),
+    Alert(
         "CertificateEnds",
         "nginx's certificate ends in less than two weeks",
         "groundswell_certificate_timestamp_seconds - time()"

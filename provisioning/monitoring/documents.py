@@ -24,7 +24,16 @@ WIDTH, HEIGHT, COLUMNS = 8, 8, 3
 SECTIONS = {
     "Respondents": ("page_saves", "request_", "logins", "wrong_codes", "errors"),
     "Waiting and pools": ("listen_", "pool_", "sessions"),
-    "Servers": ("up", "replica_", "commits", "wal_", "clock_", "disk_", "certificate_"),
+    "Servers": (
+        "up",
+        "replica_",
+        "commits",
+        "wal_",
+        "clock_",
+        "disk_",
+        "conntrack_",
+        "certificate_",
+    ),
     "Caches": ("cache_", "redis_"),
     "Jobs and workers": ("queue_", "jobs_", "workers_", "survey_day_"),
     "Backups": ("backup_", "drill_", "log_"),

@@ -6,6 +6,7 @@ DAY = 86_400
 
 # Shares.
 DISK_FREE = 0.1
+CONNECTION_TABLE_FULL = 0.8
 REDIS_FULL = 0.9
 # Seconds.
 CLOCK_OFFSET = 5

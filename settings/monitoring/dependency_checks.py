@@ -27,7 +27,11 @@ from django.db import connections
 from settings.monitoring.answers import NOT_SET_UP, TIMEOUT, Answer, Sample
 from settings.monitoring.backups import read_backups
 from settings.monitoring.durability_check import check_durability
-from settings.monitoring.hosts import read_certificate, read_disk
+from settings.monitoring.hosts import (
+    read_certificate,
+    read_connection_table,
+    read_disk,
+)
 from settings.monitoring.job_queues import read_jobs
 
 # Seconds for a check of several questions.
@@ -66,6 +70,7 @@ def statistics() -> list[Sample]:
         "jobs": read_jobs,
         "backups": read_backups,
         "disk": read_disk,
+        "connection table": read_connection_table,
         "certificate": read_certificate,
     }
     with ThreadPoolExecutor(1) as executor:

@@ -1,16 +1,19 @@
-"""Read how full the disk of files is, and until when nginx's certificate is valid."""
+"""Read what this host has left: its disk, its table of connections, its certificate."""
 
 from __future__ import annotations
 
 import os
 import socket
 import ssl
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from django.conf import settings
 
 from settings.monitoring.answers import NOT_SET_UP, TIMEOUT, Answer
 
+# Of the kernel; there once its module is loaded.
+CONNECTION_TABLE = Path("/proc/sys/net/netfilter")
 EVERY_ADDRESS = ("", "0.0.0.0", "::", "*")  # noqa: S104
 
 
@@ -24,6 +27,22 @@ def read_disk() -> Answer:
             ("disk_bytes", float(disk.f_blocks * disk.f_frsize), ()),
             ("disk_free_bytes", float(disk.f_bavail * disk.f_frsize), ()),
         ],
+    )
+
+
+def read_connection_table() -> Answer:
+    """Read how many connections the kernel tracks for the firewall, and may track."""
+    try:
+        entries, limit = (
+            float((CONNECTION_TABLE / f"nf_conntrack_{name}").read_text())
+            for name in ("count", "max")
+        )
+    except FileNotFoundError:
+        return NOT_SET_UP
+    return Answer(
+        True,
+        "read",
+        samples=[("conntrack_entries", entries, ()), ("conntrack_limit", limit, ())],
     )
 
 

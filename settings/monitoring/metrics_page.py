@@ -97,6 +97,16 @@ SERVER_METRICS: dict[str, tuple[tuple[str, ...], str]] = {
         (),
         "What is free of it. At 0 exports and rosters fail, and on one machine saving.",
     ),
+    "conntrack_entries": (
+        (),
+        "Connections that the kernel of this host tracks for the firewall, also those"
+        " of the last two minutes.",
+    ),
+    "conntrack_limit": (
+        (),
+        "At this limit the kernel drops new connections, without a word: nobody new"
+        " gets in. Absent: nothing is tracked here.",
+    ),
     "certificate_timestamp_seconds": (
         (),
         "When the certificate that nginx serves ends. In less than two weeks: it was"

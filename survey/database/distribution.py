@@ -62,9 +62,13 @@ def distribution_sql() -> Iterator[str]:
         f"SELECT create_distributed_function('{SAVE_FUNCTION}', '{ARGUMENT}',"
         " colocate_with => 'public.survey_respondent');"
     )
-    yield read_sql("functions_on_cluster")
+    yield from functions_sql()
     yield read_sql("restart_sequences")
-    yield read_sql("role_settings")
+
+
+def functions_sql() -> Iterator[str]:
+    """Yield the functions of a cluster that a migration may have replaced."""
+    yield read_sql("functions_on_cluster")
 
 
 def dropped_references() -> list[tuple[str, str]]:

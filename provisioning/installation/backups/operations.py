@@ -115,6 +115,9 @@ def back_up_database(
     has_replica = bool(port) and answers(run, port, "SELECT pg_is_in_recovery()")
     if port and not has_replica:
         print("The replica does not follow: the primary is read instead", flush=True)
+    # A node of a cluster has a part of each table alone.
+    is_cluster = len(host.get("stanzas", ())) > 1
+    records = has_replica and not is_cluster
     began = time.monotonic()
     with step("Backing up the database"):
         made = repository.back_up("full" if full else "incr", from_standby=has_replica)
@@ -124,9 +127,10 @@ def back_up_database(
         "seconds": round(time.monotonic() - began, 1),
         "database_bytes": made.size,
         "bytes": made.added,
-        "recorded": has_replica,
+        "recorded": records,
+        **({"node": host["stanza"]} if is_cluster else {}),
     }
-    if has_replica:
+    if records:
         with step("Recording rows and checksums"):
             repository.keep_record(made, record_replica(run, port))
     return figures

@@ -42,6 +42,8 @@ class Repository:
     # Where another host has the repository: what runs a text there, and the
     # configuration there. pgBackRest makes backups on that host alone.
     on_host: tuple[str, str] | None = None
+    # pgBackRest's name of the database: each node of a cluster has its own.
+    stanza: str = STANZA
 
     @classmethod
     def of_stack(cls, folder: Path) -> Repository:
@@ -53,7 +55,11 @@ class Repository:
             )
         known = config.with_name("backup.json")
         host = json.loads(known.read_text()) if known.exists() else {}
-        return cls(config, on_host=tuple(host.get("repository_command", ())) or None)
+        return cls(
+            config,
+            on_host=tuple(host.get("repository_command", ())) or None,
+            stanza=host.get("stanza", STANZA),
+        )
 
     @property
     def user(self) -> str | None:
@@ -66,7 +72,7 @@ class Repository:
         passwords = [etc / name / "pgpass" for name in PASSWORDS]
         passfile = next((str(path) for path in passwords if path.exists()), "")
         return output_of(
-            pgbackrest(self.config, *options),
+            pgbackrest(self.config, *options, stanza=self.stanza),
             failing=failing,
             env={**os.environ, "PGPASSFILE": passfile},
             user=self.user,
@@ -99,7 +105,9 @@ class Repository:
             self.run("backup", *options, failing=failing)
         else:
             runner, config = self.on_host
-            command = shlex.join(pgbackrest(config, "backup", *options))
+            command = shlex.join(
+                pgbackrest(config, "backup", *options, stanza=self.stanza)
+            )
             output_of([*shlex.split(runner), command], failing=failing, cwd=Path("/"))
         return self.backups()[-1]
 
@@ -113,6 +121,6 @@ class Repository:
         )
 
 
-def pgbackrest(config: Path | str, *options: str) -> list[str]:
-    command = ["pgbackrest", f"--config={config}", f"--stanza={STANZA}", *options]
+def pgbackrest(config: Path | str, *options: str, stanza: str) -> list[str]:
+    command = ["pgbackrest", f"--config={config}", f"--stanza={stanza}", *options]
     return [*LOWEST_PRIORITY, *command] if options[0] == "backup" else command

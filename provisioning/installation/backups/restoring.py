@@ -81,12 +81,18 @@ def until_point(backup: Backup, lsn: str) -> list[str]:
 
 @contextmanager
 def restored_database(
-    repository: Repository, folder: Path, until: Sequence[str]
+    repository: Repository,
+    folder: Path,
+    until: Sequence[str],
+    *,
+    further: str = "",
+    programs: Path | None = None,
 ) -> Iterator[Path]:
     """Restore into `folder`/data/primary; yield the folder of its socket.
 
     The server accepts connections once it has recovered, and is stopped at the
-    end. Raises Refusal if the log does not reach as far as `until`.
+    end. Raises Refusal if the log does not reach as far as `until`. `further` are
+    lines of its configuration, and `programs` others than the distribution's.
     """
     user = repository.user
     data, run, etc = folder / "data/primary", folder / "run", folder / "etc/restore"
@@ -95,8 +101,8 @@ def restored_database(
     for path in (folder, folder / "data", folder / "etc"):
         # PostgreSQL's user has to pass.
         path.chmod(0o711)
-    write_configuration(repository, folder)
-    reader = Repository(etc / "pgbackrest.conf")
+    write_configuration(repository, folder, further)
+    reader = Repository(etc / "pgbackrest.conf", stanza=repository.stanza)
     for path in (data, run, etc, *etc.iterdir()):
         shutil.chown(path, user, user) if user else None
     data.chmod(0o700)
@@ -114,6 +120,7 @@ def restored_database(
                 f"--config_file={etc}/postgresql.conf",
                 run=run,
                 log=folder / "log" / "restore.log",
+                programs=programs,
                 user=user,
                 seconds=LONGEST_RECOVERY,
             )
@@ -123,7 +130,7 @@ def restored_database(
         yield run
 
 
-def write_configuration(repository: Repository, folder: Path) -> None:
+def write_configuration(repository: Repository, folder: Path, further: str) -> None:
     """Write how the server starts, and a pgBackRest that reads the same repository.
 
     It shares nothing else: the running stack archives with locks of its own.
@@ -141,14 +148,14 @@ def write_configuration(repository: Repository, folder: Path) -> None:
     lines += [
         "log-level-console = warn",
         "log-level-file = off",
-        "[groundswell]",
+        f"[{repository.stanza}]",
         f"pg1-path = {work}",
         "",
     ]
     users = {pwd.getpwuid(os.geteuid()).pw_name, repository.user or ""} - {""}
     texts = {
         "pgbackrest.conf": "\n".join(lines),
-        "postgresql.conf": SETTINGS.format(run=folder / "run", etc=etc),
+        "postgresql.conf": SETTINGS.format(run=folder / "run", etc=etc) + further,
         "pg_hba.conf": "local all all peer map=superusers\n",
         "pg_ident.conf": "".join(f"superusers {each} postgres\n" for each in users),
     }

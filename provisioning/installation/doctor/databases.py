@@ -263,7 +263,10 @@ def read_backups(server: Server) -> Facts:
 
 def read_place(server: Server, repository: Repository) -> Facts:
     status, printed = call(
-        pgbackrest(repository.config, "info", "--output=json"), user=repository.user
+        pgbackrest(
+            repository.config, "info", "--output=json", stanza=repository.stanza
+        ),
+        user=repository.user,
     )
     facts: Facts = {"problem": "", "last": 0, "full": None}
     if status:

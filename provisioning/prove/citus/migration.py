@@ -7,6 +7,7 @@ tables to the workers, and pgbouncer lets the statements through to it.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
@@ -18,13 +19,18 @@ from provisioning.installation.postgresql import run_sql
 from provisioning.installation.supervisor import Supervisor
 from provisioning.measure.benchmarks.stack import Application
 from provisioning.prove.citus.nodes import (
-    COORDINATOR_PORT,
     Node,
-    new_worker,
+    give_data,
+    new_node,
     running_node,
+    write_nodes,
 )
 
 PRIMARY_PORT, POOLER_PORT = 5432, 6432
+# The replica's.
+COORDINATOR_PORT = 5433
+# How the replica follows, in its settings.
+FOLLOWED = re.compile(r"^(primary_conninfo|primary_slot_name) = '(.+)'$", re.MULTILINE)
 WORKERS = 2
 # Seconds for which the control goes on saving after the last change was received.
 UNSEEN = 3.0
@@ -47,10 +53,14 @@ def follow_primary(
     run = application.run
     with closing(Supervisor(run, run=run)) as supervisor:
         supervisor.calls.stopProcess("replica")
-    data = run / "data" / "replica"
     enter = stack.enter_context
-    coordinator = enter(running_node(run, data, COORDINATOR_PORT, programs, "replica"))
-    nodes = [enter(new_worker(run, n, programs)) for n in range(1, workers + 1)]
+    ports = [COORDINATOR_PORT + number for number in range(workers + 1)]
+    write_nodes(run, ports, programs, backs_up=True)
+    settings = (run / "etc/replica/postgresql.conf").read_text()
+    followed = dict(FOLLOWED.findall(settings))
+    give_data(run / "data" / "replica", run, COORDINATOR_PORT, followed)
+    coordinator = enter(running_node(run, COORDINATOR_PORT, programs))
+    nodes = [enter(new_node(run, port, programs)) for port in ports[1:]]
     environment = {**application.environment, **DISTRIBUTED}
     return Cluster(coordinator, nodes, replace(application, environment=environment))
 
@@ -83,11 +93,8 @@ def promote(cluster: Cluster) -> None:
 def distribute(cluster: Cluster) -> None:
     """Make the promoted server a coordinator, and distribute its tables."""
     coordinator, run = cluster.coordinator, cluster.coordinator.run
-    coordinator.sql("CREATE EXTENSION citus")
-    coordinator.sql(f"SELECT citus_set_coordinator_host('{run}', {coordinator.port})")
-    for worker in cluster.workers:
-        coordinator.sql(f"SELECT citus_add_node('{run}', {worker.port})")
-    coordinator.sql(cluster.application.manage("distribution_sql"))
+    coordinator.call("primary/prepare")
+    coordinator.call("citus/distribute")
     coordinator.sql((run / "etc" / "primary" / "grants.sql").read_text())
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from provisioning.commands import ROOT, Refusal, output_of, wait_until
 from provisioning.installation.environment import PYTHON
@@ -57,6 +59,10 @@ class Cluster:
     folder: Path
     promise: str
     databases: list[Host] = field(default_factory=list)
+    inventories: ClassVar[Sequence[Path]] = (INVENTORY,)
+    limit: ClassVar[str] = "failover,web1"
+    skipped: ClassVar[str] = "web,firewall"
+    sizes: ClassVar[Mapping[str, object]] = SIZES
 
     def __post_init__(self) -> None:
         self.write_configuration()
@@ -75,9 +81,9 @@ class Cluster:
 
     def write_configuration(self) -> None:
         variables: dict[str, object] = {
-            **SIZES,
+            **self.sizes,
             "files_only": True,
-            "postgresql_bin": str(postgresql_programs()),
+            "postgresql_bin": str(self.programs()),
             "deploys_code": False,
             "installs_packages": False,
             "home": f"{self.folder}/{{{{ inventory_hostname }}}}",
@@ -91,11 +97,11 @@ class Cluster:
             "ansible_become": False,
             "ansible_python_interpreter": sys.executable,
         }
-        options = ("--tags=files", "--limit=failover,web1", "--forks=4")
+        options = ("--tags=files", f"--limit={self.limit}", "--forks=4")
         command = playbook_command(
-            f"--inventory={INVENTORY}",
+            *(f"--inventory={path}" for path in self.inventories),
             *options,
-            "--skip-tags=web,firewall",
+            f"--skip-tags={self.skipped}",
             variables=variables,
         )
         output_of(
@@ -104,6 +110,9 @@ class Cluster:
             env=ansible_environment(self.folder),
             cwd=ANSIBLE,
         )
+
+    def programs(self) -> Path:
+        return postgresql_programs()
 
     def start(self) -> None:
         for host in (*self.databases, self.web):

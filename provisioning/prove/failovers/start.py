@@ -55,11 +55,16 @@ def main() -> int:
         for fault in FAULTS:
             print(f"{fault.name:<12} {fault.description}")
         return 0
+    return run_in_namespaces(MODULE, options)
+
+
+def run_in_namespaces(module: str, options: argparse.Namespace) -> int:
+    """Run a module with the caller's arguments, in namespaces that end with it."""
     if os.geteuid() != 0:
         raise Refusal("Only root can make network namespaces; try sudo")
     prepare_environment(PRODUCTION, STACK)
     install_missing_packages(*PACKAGES)
-    command = [*NAMESPACES, str(PYTHON), "-m", "provisioning", MODULE]
+    command = [*NAMESPACES, str(PYTHON), "-m", "provisioning", module]
     with scratch_folder(options.folder, keep=options.keep) as folder:
         process = start_process(
             [*command, *sys.argv, f"--folder={folder}"],

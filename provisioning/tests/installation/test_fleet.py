@@ -16,7 +16,6 @@ import pytest
 import yaml
 
 from provisioning.installation.environment import ROLES, path_of_program
-from provisioning.installation.playbook import ANSIBLE
 from provisioning.tests.installation.rendered_files import (
     EXAMPLE_FLEET,
     play,
@@ -265,20 +264,34 @@ def test_chrony_reads_its_configuration(fleet):
     assert b"server ntp1.example.org iburst" in printed
 
 
-def test_private_files_are_in_a_shared_folder(fleet):
-    shared = str(fleet / "shared")
+def test_private_files_are_in_a_bucket(fleet):
+    bucket = "s3://KEY:SECRET@s3.us-east-1.amazonaws.com/groundswell-files"
     for host, name in (("web1", "console"), ("web2", "console"), ("worker1", "worker")):
         written = (fleet / host / "etc" / "app" / f"{name}.env").read_text()
+        assert f"GROUNDSWELL_FILES_BUCKET='{bucket}?region=us-east-1'" in written
+        assert "GROUNDSWELL_FILES_ADDRESS='/private-files/'" in written
+    assert "KEY:SECRET" not in (fleet / "web1/etc/app/taking.env").read_text()
+    nginx = (fleet / "web2/etc/nginx/nginx.conf").read_text()
+    assert "set $files_server s3.us-east-1.amazonaws.com;" in nginx
+
+
+def test_private_files_may_be_in_a_shared_folder(tmp_path):
+    nfs = {"files_bucket": "", "files_shared": True, "files_gid": 2001}
+    options = ("--limit=web2,worker1", "--skip-tags=firewall,haproxy,pgbouncer")
+    render_fleet(tmp_path, *options, **nfs)
+    shared = tmp_path / "shared"
+    for path in ("web2/etc/app/console.env", "worker1/etc/app/worker.env"):
+        written = (tmp_path / path).read_text()
         assert f"GROUNDSWELL_FILES='{shared}'" in written
         assert "GROUNDSWELL_FILES_ADDRESS='/private-files/'" in written
-    nginx = (fleet / "web2/etc/nginx/nginx.conf").read_text()
+    nginx = (tmp_path / "web2/etc/nginx/nginx.conf").read_text()
     assert f"alias {shared}/;" in nginx
-    for folder in (fleet / "shared", fleet / "shared/incoming"):
+    for folder in (shared, shared / "incoming"):
         assert folder.stat().st_mode & 0o777 == 0o700
-    # A real fleet mounts it, with the same group on all hosts.
-    inventory = (ANSIBLE / "inventories/fleet.example/group_vars/fleet.yml").read_text()
-    assert "files_shared: true" in inventory
-    assert re.search("^files_gid: [0-9]+$", inventory, re.MULTILINE)
+    assert (
+        "program:backup]"
+        in (tmp_path / "worker1/etc/backup/supervisor.ini").read_text()
+    )
 
 
 def test_the_application_sends_files_if_nginx_is_another_user(tmp_path):
@@ -550,8 +563,8 @@ def test_one_database_host_makes_encrypted_backups_into_a_bucket(fleet):
         "db1": ["backup_server"],
         "db2": ["backup_server"],
         "db3": ["backup", "backup_server"],
-        # Of the uploaded files.
-        "worker1": ["backup"],
+        # Uploaded files are the storage's.
+        "worker1": [],
     }
     settings = (fleet / "db1/etc/database/server.conf").read_text()
     assert "archive_mode = on" in settings

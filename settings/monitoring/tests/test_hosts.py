@@ -10,9 +10,14 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
+from settings.monitoring import hosts
 from settings.monitoring.answers import NOT_SET_UP
 from settings.monitoring.dependency_checks import run_check
-from settings.monitoring.hosts import read_certificate, read_disk
+from settings.monitoring.hosts import (
+    read_certificate,
+    read_connection_table,
+    read_disk,
+)
 from survey.tests.rosters.feeds.servers import certificate
 
 DAY = 24 * 60 * 60
@@ -33,6 +38,16 @@ def test_the_disk_of_files_is_measured(settings, tmp_path):
 def test_a_folder_that_is_missing_has_no_figures(settings, tmp_path):
     settings.FILES_FOLDER = str(tmp_path / "missing")
     assert run_check(read_disk).samples == []
+
+
+def test_the_kernels_table_of_connections_is_measured(tmp_path, monkeypatch):
+    monkeypatch.setattr(hosts, "CONNECTION_TABLE", tmp_path)
+    # Without the module.
+    assert read_connection_table() is NOT_SET_UP
+    (tmp_path / "nf_conntrack_count").write_text("1743\n")
+    (tmp_path / "nf_conntrack_max").write_text("262144\n")
+    read = samples(read_connection_table())
+    assert read == {"conntrack_entries": 1743, "conntrack_limit": 262_144}
 
 
 @contextmanager

@@ -4,7 +4,7 @@
 -- test compares it with that of the database, and what both functions do.
 
 -- Locks people whom nobody else has locked, and their shards against moving.
-CREATE FUNCTION public.survey_lock_people(people bigint[])
+CREATE OR REPLACE FUNCTION public.survey_lock_people(people bigint[])
 RETURNS bigint[]
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -27,7 +27,7 @@ ALTER FUNCTION public.survey_lock_people(bigint[]) OWNER TO groundswell;
 REVOKE ALL ON FUNCTION public.survey_lock_people(bigint[]) FROM PUBLIC;
 
 -- Returns those of some people who have no answer.
-CREATE FUNCTION public.survey_without_answers(of_administration bigint, people bigint[])
+CREATE OR REPLACE FUNCTION public.survey_without_answers(of_administration bigint, people bigint[])
 RETURNS bigint[]
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp

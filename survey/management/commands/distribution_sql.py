@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from survey.database.distribution import distribution_sql
+from survey.database.distribution import distribution_sql, functions_sql
 
 
 class Command(BaseCommand):
@@ -13,5 +14,10 @@ class Command(BaseCommand):
         " transaction. The superuser runs it on the coordinator, while nobody writes."
     )
 
-    def handle(self, **options: Any) -> None:
-        self.stdout.write("\n".join(["BEGIN;", *distribution_sql(), "COMMIT;"]))
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        functions = "only bring back the functions that later migrations have replaced"
+        parser.add_argument("--functions", action="store_true", help=functions)
+
+    def handle(self, *, functions: bool, **options: Any) -> None:
+        statements = functions_sql() if functions else distribution_sql()
+        self.stdout.write("\n".join(["BEGIN;", *statements, "COMMIT;"]))

@@ -16,7 +16,7 @@ from django.db import connection
 from django.test import override_settings
 
 from provisioning.prove.citus.build import programs_with_citus
-from provisioning.prove.citus.nodes import Node, new_worker
+from provisioning.prove.citus.nodes import Node, new_node, write_nodes
 from survey.database.distribution import distribution_sql
 from survey.tests.database_flush import sql_flush
 
@@ -34,10 +34,12 @@ def nodes(django_db_setup: None) -> Iterator[Nodes]:
     if not (settings.SERVERS and programs):
         pytest.skip("Citus is not built here; provisioning/run cluster builds it")
     run = Path(settings.SERVERS)
-    number = 100 + os.getpid() % 10_000 * 2
+    number = os.getpid() % 10_000 * 2
     with ExitStack() as stack:
         enter = stack.enter_context
-        node, worker = (enter(new_worker(run, number + n, programs)) for n in range(2))
+        ports = [5500 + number, 5501 + number]
+        write_nodes(run, ports, programs)
+        node, worker = (enter(new_node(run, port, programs)) for port in ports)
         name = connection.settings_dict["NAME"]
         dump = subprocess.run(  # noqa: S603
             [programs / "pg_dump", f"--host={run}", "--port=5432"]

@@ -1,4 +1,4 @@
-"""`lookup('grants', role)`: what the models allow to a database role, as a list."""
+"""`lookup('printed', command, ...)`: what a management command prints, as a list."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class LookupModule(LookupBase):
         # Settings that need no server, and leave nothing behind.
         with TemporaryDirectory() as folder:
             printed = subprocess.run(
-                [sys.executable, MANAGE, "role_grants", terms[0]],
+                [sys.executable, MANAGE, *terms],
                 env={
                     "PATH": os.environ["PATH"],
                     "GROUNDSWELL_DATA": folder,
@@ -33,5 +33,5 @@ class LookupModule(LookupBase):
                 text=True,
             )
         if printed.returncode:
-            raise AnsibleError(f"manage.py role_grants fails: {printed.stderr}")
+            raise AnsibleError(f"manage.py {terms[0]} fails: {printed.stderr}")
         return [printed.stdout.splitlines()]
