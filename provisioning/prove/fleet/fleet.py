@@ -73,11 +73,13 @@ class Fleet:
         addresses = dict([BALANCER])
         for members in self.groups.values():
             addresses |= members
+        # A machine's name has no underscore.
+        prefix = self.folder.name.replace("_", "-")
         for name, address in addresses.items():
             shares = name in {**self.groups["web"], **self.groups["worker"]}
             host = self.hosts[name] = Host(
                 self.folder / name,
-                name=f"{self.folder.name}-{name}",
+                name=f"{prefix}-{name}",
                 base=base,
                 address=address,
                 shared=[(files, SHARED_FILES)] if shares else [],

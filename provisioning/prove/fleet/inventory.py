@@ -66,9 +66,9 @@ def write_inventory(
     folder: Path, groups: Groups, variables: Mapping[str, object]
 ) -> Path:
     """Write the example with these hosts, and with the variables after its own."""
-    own = yaml.safe_load((EXAMPLE / "group_vars/fleet.yml").read_text())
+    example = yaml.safe_load((EXAMPLE / "group_vars/fleet.yml").read_text())
     # A variable that no role and no inventory knows would change nothing.
-    known = own.keys() | names_in_roles()
+    known = example.keys() | names_in_roles()
     if unknown := [
         name
         for name in variables
@@ -83,7 +83,7 @@ def write_inventory(
     }
     text = json.dumps({"fleet": {"children": hosts}}, indent=1)
     (inventory / "hosts.yml").write_text(text)
-    values = {**own, **variables}
+    values = {**example, **variables}
     (inventory / "group_vars/fleet.yml").write_text(json.dumps(values, indent=1))
     return inventory
 

@@ -20,7 +20,7 @@ from provisioning.prove.fault_injection.verdict import (
 from provisioning.prove.fleet.hosts import Host
 
 # How long a host stays away, and how long everything may be calm before the next.
-AWAY = 30.0
+AWAY = 20.0
 CALM = 5.0
 WHOLE_SECONDS = 240.0
 

@@ -37,7 +37,11 @@ answer was lost, all hosts came back, and the firewall kept its doors closed.
 NAMESPACES = (
     *("unshare", "--mount", "--propagation=private", "--pid"),
     *("--fork", "--kill-child", "--mount-proc"),
-    *("sh", "-c", 'mkdir -p /run/netns && mount -t tmpfs tmpfs /run/netns && "$@"'),
+    *(
+        "sh",
+        "-c",
+        'mkdir -p /run/netns && mount -t tmpfs tmpfs /run/netns && "$@"; exit $?',
+    ),
     "sh",
 )
 MODULE = "provisioning.prove.fleet.drill"
