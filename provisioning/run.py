@@ -38,6 +38,10 @@ COMMANDS = {
         "monitoring.dashboards",
         "Writes alerts for Prometheus and a dashboard for Grafana from the metrics",
     ),
+    "drill_fleet": (
+        "prove.fleet.start",
+        "Sets up a whole fleet on this machine, and loses a host of each kind",
+    ),
     "drill_postgresql_upgrade": (
         "installation.upgrades.drill",
         "Upgrades a stack's database to another PostgreSQL and compares it",

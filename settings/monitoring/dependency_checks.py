@@ -270,8 +270,12 @@ def check_memcached() -> Answer:
 
     hits = misses = 0
     servers = addresses_of(settings.CACHES["default"]["LOCATION"])
+    # On a fleet it is encrypted.
+    tls = settings.CACHES["default"].get("OPTIONS", {}).get("tls_context")
     for server in servers:
-        client = Client(server, connect_timeout=TIMEOUT, timeout=TIMEOUT)
+        client = Client(
+            server, connect_timeout=TIMEOUT, timeout=TIMEOUT, tls_context=tls
+        )
         with closing(client):
             stats = client.stats()
         hits += int(stats[b"get_hits"])
@@ -354,6 +358,7 @@ def check_rabbitmq() -> Answer:
 
     link = Connection(
         broker,
+        ssl=getattr(settings, "CELERY_BROKER_USE_SSL", False),
         connect_timeout=TIMEOUT,
         transport_options={"read_timeout": TIMEOUT, "write_timeout": TIMEOUT},
     ).transport.establish_connection()

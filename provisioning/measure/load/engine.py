@@ -15,6 +15,7 @@ import math
 import random
 import select
 import socket
+import ssl
 import struct
 import time
 from collections import deque
@@ -84,14 +85,20 @@ class Connection:
         elif event & select.EPOLLERR:
             self.engine.lose(self, "refused")
         else:
-            self.is_open = True
-            self.engine.watch(self, select.EPOLLIN)
-            if self.current is not None:
-                self._flush(self.current)
+            self._begin()
+
+    def _begin(self) -> None:
+        self.is_open = True
+        self.engine.watch(self, select.EPOLLIN)
+        if self.current is not None:
+            self._flush(self.current)
+
+    def _read(self) -> bytes:
+        return self._socket.recv(CHUNK)
 
     def _receive(self) -> None:
         try:
-            data = self._socket.recv(CHUNK)
+            data = self._read()
             reply = self.reader.feed(data) if data else None
         except BlockingIOError:
             return
@@ -115,6 +122,42 @@ class Connection:
                     socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
                 )
         self._socket.close()
+
+
+class TlsConnection(Connection):
+    """A connection that is encrypted once both sides have shown who they are."""
+
+    _socket: ssl.SSLSocket
+
+    def _begin(self) -> None:
+        target = self.engine.target
+        assert target.tls is not None  # noqa: S101
+        try:
+            if not isinstance(self._socket, ssl.SSLSocket):
+                self._socket = target.tls.wrap_socket(
+                    self._socket,
+                    server_hostname=target.host,
+                    do_handshake_on_connect=False,
+                )
+            self._socket.do_handshake()
+        except ssl.SSLWantReadError:
+            self.engine.watch(self, select.EPOLLIN)
+        except ssl.SSLWantWriteError:
+            self.engine.watch(self, select.EPOLLOUT)
+        except OSError:
+            self.engine.lose(self, "refused")
+        else:
+            super()._begin()
+
+    def _read(self) -> bytes:
+        try:
+            data = self._socket.recv(CHUNK)
+            # A record that was read in part makes epoll report nothing.
+            while data and self._socket.pending():
+                data += self._socket.recv(CHUNK)
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            raise BlockingIOError from None
+        return data
 
 
 class Engine:
@@ -253,7 +296,7 @@ class Engine:
             self._fail(self._waiting.popleft(), "timeout")
 
     def _open(self, exchange: Exchange) -> None:
-        connection = Connection(self)
+        connection = (TlsConnection if self.target.tls else Connection)(self)
         if connection.is_refused:
             connection.close()
             exchange.sent = clock()

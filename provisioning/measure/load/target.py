@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import socket
+import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,15 +26,16 @@ class Target:
     address: tuple[str, int] | str
     # The Host header: the application compares it with its own.
     host: str
+    tls: ssl.SSLContext | None = None
 
     @property
     def origin(self) -> str:
-        return f"http://{self.host}"
+        return f"{'https' if self.tls else 'http'}://{self.host}"
 
     @property
     def cookie_prefix(self) -> str:
         """Return how names of cookies begin; browsers take `__Host-` with TLS only."""
-        return ""
+        return "__Host-" if self.tls else ""
 
 
 def target_of(text: str, *, host: str = "") -> Target:

@@ -58,7 +58,7 @@ def run(options: argparse.Namespace, seed: int) -> dict[str, Any]:
     random = Random(seed)  # noqa: S311
     faults = [each for each in FAULTS if not options.only or each.name in options.only]
     probe = Probe(cluster.databases, synchronous_commit="on")
-    load = Load(cluster, seed=seed, rate=options.rate, people=people)
+    load = Load.of(cluster, seed=seed, rate=options.rate, people=people)
     drill = Drill(cluster, load, random)
     protected = 0
     if options.control:

@@ -135,21 +135,29 @@ class Failover:
 
 
 class Load:
-    """The load process, and what it has acknowledged."""
+    """A load process, and what it has acknowledged."""
 
-    def __init__(self, cluster: Cluster, *, seed: int, rate: int, people: int) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes], log: Path, *, rate: int
+    ) -> None:
+        self.process = process
         self.rate = rate
-        self.reader = LogReader(cluster.folder / "attempts.log")
+        self.reader = LogReader(log)
         self.attempts: list[Attempt] = []
         self.acknowledged: list[float] = []
-        path = str(self.reader.path)
-        load = {"log": path, "seed": seed, "rate": rate, "people": people}
+
+    @classmethod
+    def of(cls, cluster: Cluster, *, seed: int, rate: int, people: int) -> Load:
+        """Start the load of a cluster."""
+        path = cluster.folder / "attempts.log"
+        load = {"log": str(path), "seed": seed, "rate": rate, "people": people}
         with (cluster.folder / "load.log").open("w") as output:
-            self.process = processes.start_process(
+            process = processes.start_process(
                 [PYTHON, *arguments_for(RESPONDENTS, **load)],
                 output=output,
                 env={**os.environ, **environment_of(cluster.web.folder, "taking")},
             )
+        return cls(process, path, rate=rate)
 
     def read(self) -> None:
         if self.process.poll() is not None:

@@ -17,6 +17,7 @@ from types import FrameType
 from typing import Any
 
 from provisioning.measure.benchmarks.stack import Application
+from provisioning.measure.load.target import target_of
 from provisioning.processes import end_with_parent, send_signal
 from provisioning.prove.fault_injection.recovery import Timeline
 from provisioning.prove.fault_injection.retrying_respondent import (
@@ -67,6 +68,7 @@ class LoadProcesses:
         rate: float,
         seed: int,
     ) -> None:
+        target = target_of(url)
         self.timeline = Timeline()
         self.logs = [LogReader(folder / f"attempts-{n}.log") for n in range(len(PARTS))]
         # Forked: nothing has to be imported or handed over again.
@@ -76,7 +78,7 @@ class LoadProcesses:
         for number, (part, log) in enumerate(zip(PARTS, self.logs, strict=True)):
             share = replace(rehearsal, people=rehearsal.people[number :: len(PARTS)])
             load = {"seats": round(seats * part), "rate": rate * part, "seed": seed}
-            arguments = (share, log.path, {"url": url, **load})
+            arguments = (share, log.path, {"target": target, **load})
             process = context.Process(target=run_pool, args=arguments)
             process.start()
             self.processes.append(process)

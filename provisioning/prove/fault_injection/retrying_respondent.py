@@ -36,7 +36,7 @@ from provisioning.measure.load.respondent import (
     json_object,
     read_receipt,
 )
-from provisioning.measure.load.target import target_of
+from provisioning.measure.load.target import Target
 from provisioning.prove.fault_injection.saves import (
     FINISHING,
     LAST_LINE,
@@ -338,7 +338,7 @@ class RespondentPool:
         rehearsal: Rehearsal,
         log: Path,
         *,
-        url: str,
+        target: Target,
         seats: int,
         rate: float,
         seed: int,
@@ -349,7 +349,7 @@ class RespondentPool:
         self.present: set[RetryingRespondent] = set()
         # Each line is one write that appends.
         self.log = log.open("a", buffering=1)
-        self.engine = LossyEngine(target_of(url), connections=2 * self.seats)
+        self.engine = LossyEngine(target, connections=2 * self.seats)
         self.survey = RehearsalSurvey.of(rehearsal.described)
         self.source = AnswerSource.of(seed, rehearsal.described)
         # Seconds between two pages of one respondent, on average.

@@ -18,7 +18,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import count, cycle
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -43,17 +42,6 @@ TIMEOUT = 30.0
 CHUNK = 262_144
 
 
-@dataclass(frozen=True, slots=True)
-class TlsTarget(Target):
-    @property
-    def origin(self) -> str:
-        return f"https://{self.host}"
-
-    @property
-    def cookie_prefix(self) -> str:
-        return "__Host-"
-
-
 class ClosedConnection(Exception):
     """The server closed the connection before it answered."""
 
@@ -61,12 +49,8 @@ class ClosedConnection(Exception):
 class Client:
     """A browser with one kept connection."""
 
-    def __init__(self, host: str) -> None:
-        self.host = host
-        # The drill's certificate is of its own authority.
-        self.context = ssl.create_default_context()
-        self.context.check_hostname = False
-        self.context.verify_mode = ssl.CERT_NONE
+    def __init__(self, target: Target) -> None:
+        self.target = target
         self.connection: ssl.SSLSocket | None = None
 
     def send(self, data: bytes) -> Reply:
@@ -82,8 +66,10 @@ class Client:
 
     def exchange(self, data: bytes) -> Reply:
         if self.connection is None:
+            host, context = self.target.host, self.target.tls
+            assert context is not None  # noqa: S101
             plain = socket.create_connection(("127.0.0.1", 443), timeout=TIMEOUT)
-            self.connection = self.context.wrap_socket(plain, server_hostname=self.host)
+            self.connection = context.wrap_socket(plain, server_hostname=host)
         self.connection.sendall(data)
         reader = ReplyReader()
         while True:
@@ -104,7 +90,11 @@ class Client:
 class Load:
     def __init__(self, host: str, described: dict[str, object], codes: list[str]):
         self.survey = RehearsalSurvey.of(described)
-        self.target = TlsTarget(socket.AF_INET, ("127.0.0.1", 443), host)
+        # The drill's certificate is of its own authority.
+        context = ssl.create_default_context()
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        self.target = Target(socket.AF_INET, ("127.0.0.1", 443), host, context)
         self.codes = cycle(codes)
         self.lock = threading.Lock()
         self.stopped = threading.Event()
@@ -134,7 +124,7 @@ class Load:
         }
 
     def browse(self) -> None:
-        client = Client(self.target.host)
+        client = Client(self.target)
         for number in count():
             with self.lock:
                 code = next(self.codes)

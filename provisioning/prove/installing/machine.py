@@ -30,6 +30,7 @@ from provisioning.processes import children_of, start_process, stop_process
 NAME_SERVER = "10.0.2.3"
 HOST = "10.0.2.2"
 PROGRAMS = ("debootstrap", "systemd-nspawn", "slirp4netns", "ip", "nsenter")
+GROUPS = Path("/sys/fs/cgroup")
 # What an administrator's image has besides.
 PACKAGES = "systemd,systemd-sysv,dbus,ca-certificates,python3,iproute2,procps,openssl"
 BOOT_SECONDS = 120
@@ -79,8 +80,8 @@ class Mirror:
         return "\n".join(lines) + "\n"
 
 
-def make_root(root: Path, suite: str, mirror: Mirror) -> None:
-    """Make a folder with a fresh Debian."""
+def make_root(root: Path, suite: str, mirror: Mirror, *more: str) -> None:
+    """Make a folder with a fresh Debian, and more of its packages."""
     with step(f"Making a fresh Debian {suite}"):
         output_of(
             # What it mounts there ends with it, however it ends.
@@ -88,7 +89,7 @@ def make_root(root: Path, suite: str, mirror: Mirror) -> None:
                 "unshare",
                 "--mount",
                 "debootstrap",
-                f"--include={PACKAGES}",
+                f"--include={','.join([PACKAGES, *more])}",
                 suite,
                 root,
                 mirror.packages,
@@ -147,17 +148,24 @@ class Machine:
         self.boot()
 
     def boot(self) -> None:
+        self.power_on()
+        self.wait_for_boot()
+
+    def power_on(self) -> None:
         limits = ["taskset", "-c", f"0-{self.cores - 1}"] if self.cores else []
         self.container = self.start_process(
-            *self.memory_limit(),
+            *self.in_groups(),
             *limits,
             *("systemd-nspawn", f"--directory={self.root}", "--boot"),
+            *(f"--machine={self.name}", *self.mounts()),
             *("--register=no", "--keep-unit", "--console=pipe"),
             *("--resolv-conf=off", "--timezone=off", "--link-journal=no"),
             # For its firewall.
             "--capability=CAP_NET_ADMIN",
             f"--network-namespace-path={self.namespace}",
         )
+
+    def wait_for_boot(self) -> None:
         if not wait_until(self.is_up, seconds=BOOT_SECONDS, pause=0.5):
             raise Refusal(f"It does not start; see {self.folder}/console.log")
 
@@ -165,19 +173,36 @@ class Machine:
         with (self.folder / "console.log").open("ab") as log:
             return start_process(command, output=log, cwd=self.folder)
 
-    def memory_limit(self) -> list[str]:
-        """Return a command that runs another one in a group with so much memory."""
-        if not self.memory_mb:
-            return []
-        group = Path("/sys/fs/cgroup/memory") / self.name
-        if not group.parent.is_dir():
+    def mounts(self) -> list[str]:
+        """Return options for what it has besides its root."""
+        return []
+
+    @property
+    def groups(self) -> list[Path]:
+        """Return its control groups: in one, two systemds end each other's services."""
+        kinds = ["systemd", "unified", *(["memory"] if self.memory_mb else [])]
+        return [GROUPS / kind / self.name for kind in kinds if (GROUPS / kind).is_dir()]
+
+    def in_groups(self) -> list[str]:
+        """Return a command that runs another one in groups of this machine."""
+        if self.memory_mb and not (GROUPS / "memory").is_dir():
             raise Refusal("Memory can be limited by cgroups of version 1 only")
-        group.mkdir(exist_ok=True)
-        (group / "memory.limit_in_bytes").write_text(str(self.memory_mb << 20))
-        return ["sh", "-c", f'echo $$ >{group}/cgroup.procs; exec "$@"', "sh"]
+        for group in self.groups:
+            group.mkdir(exist_ok=True)
+            if group.parent.name == "memory":
+                limit = str(self.memory_mb << 20)
+                (group / "memory.limit_in_bytes").write_text(limit)
+        enter = "".join(f"echo $$ >{group}/cgroup.procs; " for group in self.groups)
+        return ["sh", "-c", f'{enter}exec "$@"', "sh"]
+
+    def remove_groups(self) -> None:
+        for group in self.groups:
+            for path in sorted([group, *group.rglob("*/")], reverse=True):
+                with suppress(OSError):
+                    path.rmdir()
 
     def memory_peak_mb(self) -> int:
-        group = Path("/sys/fs/cgroup/memory") / self.name
+        group = GROUPS / "memory" / self.name
         return int((group / "memory.max_usage_in_bytes").read_text()) >> 20
 
     @property
@@ -187,8 +212,11 @@ class Machine:
             return children_of(self.container.pid)[0]
         return 0
 
+    def processes(self) -> list[subprocess.Popen[bytes]]:
+        return [self.network, self.container]
+
     def is_up(self) -> bool:
-        for process in (self.network, self.container):
+        for process in self.processes():
             if process.poll() is not None:
                 raise Refusal(f"The machine ended; see {self.folder}/console.log")
         if not self.leader:
@@ -245,8 +273,7 @@ class Machine:
         if hasattr(self, "network"):
             stop_process(self.network)
         subprocess.run(["ip", "netns", "delete", self.name], capture_output=True)
-        with suppress(OSError):
-            (Path("/sys/fs/cgroup/memory") / self.name).rmdir()
+        self.remove_groups()
 
 
 def free_port() -> int:

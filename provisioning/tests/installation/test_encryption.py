@@ -15,8 +15,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import psycopg2
 import pytest
@@ -35,6 +36,8 @@ from settings.infrastructure.cache_backends import (
     KeepAliveRedis,
     RedisUnavailable,
 )
+from settings.monitoring.answers import Answer
+from settings.monitoring.dependency_checks import check_memcached, check_rabbitmq
 from settings.tests.patience import patience
 
 HERE = "127.0.0.1"
@@ -157,7 +160,7 @@ def test_sessions_are_stored_in_a_redis_that_is_verified(
 
 
 @shows
-def test_memcached_is_verified(fleet, tmp_path, shown, accepted):
+def test_memcached_is_verified(fleet, tmp_path, settings, shown, accepted):
     show(fleet, fleet / "cache1/etc/memcached", shown)
     ini = (fleet / "cache1/etc/memcached/supervisor.ini").read_text()
     command = shlex.split(re.search("command = (.*)", ini)[1])
@@ -166,20 +169,33 @@ def test_memcached_is_verified(fleet, tmp_path, shown, accepted):
     if ROOT:
         command += ["-u", "root"]
     with running(command, tmp_path / "log", lambda: answers(port)):
-        assert memcached_works(port, value_of(fleet, "GROUNDSWELL_CA")) is accepted
+        ca = value_of(fleet, "GROUNDSWELL_CA")
+        assert memcached_works(port, ca) is accepted
         assert not memcached_works(port, ca="")
+        settings.CACHES = caches(port, ca)
+        assert is_seen(check_memcached) is accepted
+
+
+def is_seen(check: Callable[[], Answer]) -> bool:
+    """Return whether /readyz says that a server is there."""
+    with suppress(OSError):
+        return check().ok is True
+    return False
+
+
+def caches(port: int, ca: str) -> dict[str, dict[str, Any]]:
+    addresses = [f"{HERE}:{port}"]
+    return servers.caches(memcached=addresses, redis="", messages_redis="", ca=ca)
 
 
 def memcached_works(port: int, ca: str) -> bool:
-    configured = servers.caches(
-        memcached=[f"{HERE}:{port}"], redis="", messages_redis="", ca=ca
-    )["default"]
+    configured = caches(port, ca)["default"]
     cache = KeepAliveMemcached(configured["LOCATION"], configured)
     cache.set("x", "1")
     return cache.get("x") == "1"
 
 
-def test_the_broker_is_verified(fleet, tmp_path):
+def test_the_broker_is_verified(fleet, tmp_path, settings):
     """One server, because RabbitMQ takes seconds to start."""
     etc = fleet / "queue1/etc/rabbitmq"
     ports = {"5671": free_port(), "25672": free_port(), "4371": free_port()}
@@ -198,8 +214,13 @@ def test_the_broker_is_verified(fleet, tmp_path):
         ca = value_of(fleet, "GROUNDSWELL_CA")
         tls = tls_settings(address, ca)
         assert broker_works(address, tls)
+        settings.CELERY_BROKER_URL = address
+        settings.CELERY_BROKER_USE_SSL = tls
+        assert is_seen(check_rabbitmq)
         foreign_tls = {**tls, "ca_certs": str(fleet / "another/ca.pem")}
         assert not broker_works(address, foreign_tls)
+        settings.CELERY_BROKER_USE_SSL = foreign_tls
+        assert not is_seen(check_rabbitmq)
         # It has no listener for plain text.
         assert not broker_works(address.replace("amqps:", "amqp:"), tls=False)
         # The certificate lacks this name, so it is another host's.

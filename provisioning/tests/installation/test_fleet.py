@@ -15,7 +15,8 @@ import jinja2
 import pytest
 import yaml
 
-from provisioning.installation.environment import ROLES, path_of_program
+from provisioning.installation.environment import PYTHON, ROLES, path_of_program
+from provisioning.installation.playbook import ANSIBLE, ansible_environment
 from provisioning.tests.installation.rendered_files import (
     EXAMPLE_FLEET,
     play,
@@ -688,3 +689,33 @@ def test_engineers_have_an_encrypted_listener_of_their_own(fleet):
     assert "location ^~ /engineers/ {\n            return 404;" in public
     assert "/(engineers|console/account)/" in engineers
     assert "deny all;" in engineers
+
+
+def test_each_host_gets_every_package_of_its_roles(tmp_path):
+    tasks = yaml.safe_load((ROLES / "common/tasks/packages.yml").read_text())
+    variables = tasks[-1]["vars"]
+    written = {
+        "ansible.builtin.copy": {
+            "dest": f"{tmp_path}/{{{{ inventory_hostname }}}}",
+            "content": "{{ packages | join(' ') }}",
+        },
+        "vars": variables,
+    }
+    play = {"hosts": "all", "gather_facts": False, "tasks": [written]}
+    for name in ("roles", "group_vars"):
+        (tmp_path / name).symlink_to(ANSIBLE / name)
+    book = tmp_path / "packages.yml"
+    book.write_text(yaml.safe_dump([play]))
+    local = ["ansible_connection=local", "ansible_become=false"]
+    subprocess.run(
+        [PYTHON.with_name("ansible-playbook"), EXAMPLE_FLEET, book]
+        + ["-e", f"ansible_python_interpreter={sys.executable} {' '.join(local)}"],
+        env=ansible_environment(tmp_path),
+        check=True,
+    )
+    packages = {host: (tmp_path / host).read_text().split() for host in ("db1", "web1")}
+    assert {"git", "tzdata", "nftables", "conntrack", "patroni", "etcd-client"} <= {
+        *packages["db1"]
+    }
+    assert {"nginx-light", "pgbouncer", "iproute2", "haproxy"} <= {*packages["web1"]}
+    assert "restic" in packages["db1"] and "restic" not in packages["web1"]

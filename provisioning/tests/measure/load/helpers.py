@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+import ssl
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -54,7 +55,9 @@ class CloseConnection(Exception):
 class Server:
     """Answer each request with a function, which may also delay or disconnect."""
 
-    def __init__(self, path: Path | None = None) -> None:
+    def __init__(
+        self, path: Path | None = None, tls: ssl.SSLContext | None = None
+    ) -> None:
         if path:
             self.listener = socket.socket(socket.AF_UNIX)
             self.listener.bind(str(path))
@@ -63,6 +66,8 @@ class Server:
         else:
             self.listener = socket.create_server(("127.0.0.1", 0))
             self.address = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        if tls:
+            self.listener = tls.wrap_socket(self.listener, server_side=True)
         self.answer: Callable[[bytes, Send], None] = lambda request, send: send(
             reply(receipt(request))
         )

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import threading
 import time
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from provisioning.commands import Refusal
-from provisioning.measure.load.engine import Exchange, clock, play
+from provisioning.measure.load.engine import Engine, Exchange, clock, play
 from provisioning.measure.load.replies import InvalidReply, ReplyReader
 from provisioning.measure.load.respondent import read_receipt
 from provisioning.measure.load.target import target_of
+from provisioning.prove.installing.authority import own_certificate
 from provisioning.tests.measure.load.helpers import (
     CloseConnection,
     Send,
@@ -162,6 +166,39 @@ def test_each_failure_is_counted_under_its_name(
     engine.close()
     assert request.check(exchanges[0]) == failure
     assert read_receipt(exchanges[0], request.revision).outcome == outcome
+
+
+def exchange_over_tls(folder: Path, authority: str, body: bytes) -> Exchange:
+    """Ask a server whose certificate is by the authority `known`."""
+    for name in ("known", "unknown"):
+        own_certificate(folder / name, "survey.example.org")
+    shown = folder / "known/certificates/survey.example.org"
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(f"{shown}.pem", f"{shown}.key")
+    server = Server(tls=context)
+    server.answer = lambda request, send: send(reply(body))
+    trusted = folder / authority / "certificates/ca.pem"
+    target = replace(
+        target_of(server.address, host="survey.example.org"),
+        tls=ssl.create_default_context(cafile=trusted),
+    )
+    engine = Engine(target)
+    exchange = engine.exchange(b"GET / HTTP/1.1\r\n\r\n")
+    engine.close()
+    server.close()
+    return exchange
+
+
+def test_a_reply_over_tls_may_have_many_records(tmp_path):
+    body = bytes(200_000)
+    exchange = exchange_over_tls(tmp_path, "known", body)
+    assert exchange.reply is not None
+    assert exchange.reply.body == body
+
+
+def test_an_unknown_authority_is_refused(tmp_path):
+    exchange = exchange_over_tls(tmp_path, "unknown", b"")
+    assert (exchange.reply, exchange.failure) == (None, "refused")
 
 
 def test_connections_to_a_closed_port_are_refused(server):

@@ -394,7 +394,8 @@ def test_waits_between_retries_grow_up_to_a_limit(saving):
 def test_a_pool_replaces_those_who_leave_and_marks_its_log_as_complete(tmp_path):
     log = tmp_path / "attempts.log"
     rehearsal = Rehearsal(1, DESCRIBED, [(1, "A"), (2, "B")])
-    load = {"url": "http://127.0.0.1:9", "seats": 1, "rate": 1.0, "seed": SEED}
+    target = target_of("http://127.0.0.1:9")
+    load = {"target": target, "seats": 1, "rate": 1.0, "seed": SEED}
     pool = RespondentPool(rehearsal, log, **load)
     pool.engine.close()
     pool.engine = FakeEngine()

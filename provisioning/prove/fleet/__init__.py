@@ -1,0 +1,1 @@
+"""A whole fleet on one machine: `provisioning/run drill_fleet`."""
