@@ -949,6 +949,19 @@ def checked(editor) -> str:
     return editor.client.get(address).content.decode()
 
 
+def test_a_title_of_several_lines_is_a_hint_before_publishing(editor):
+    words = "is a title of several lines. Was more pasted than the title?"
+    assert words not in checked(editor)
+    title = f"survey:{editor.key('pets_page')}:label:en"
+    editor.type(title, "Pets\nDo you have any?", seen="Pets")
+    assert words in checked(editor)
+    # A question may have several lines.
+    editor.type(title, "Pets", seen="Pets\nDo you have any?")
+    pet = f"survey:{editor.key('pet')}:label:en"
+    editor.type(pet, "Pets\nWhich?", seen="Which pet?")
+    assert words not in checked(editor)
+
+
 def test_an_added_option_without_a_text_is_a_problem(editor, draft):
     pet = editor.key("pet")
     body = editor.act(f"option-add:in:{pet}", at=pet)
