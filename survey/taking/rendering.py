@@ -44,6 +44,10 @@ INVISIBLE = frozenset(("calculate", "hidden"))
 INDENTATION = re.compile(r"\s*\n\s*")
 # More columns than this are unreadable side by side on a laptop.
 WIDEST_GRID = 11
+# Letters, 6.8 px each, of the longest words that segments have room for side by side
+# on a phone of 360 px; a segment's edges take as much as 1.6 letters.
+PHONE_LINE = 46
+SEGMENT_EDGES = 1.6
 # A longer list is easier to type into than to scroll through.
 MOST_CARDS = 25
 
@@ -241,11 +245,24 @@ def _block_context(
         "label": localizer.text(block.get("label")),
         "grid": in_grid,
         "columns": [option_of(localizer, option) for option in columns],
+        "has_long_words": has_long_words(localizer, columns),
         "items": [
             item_context(definition, localizer, name, item, in_grid=in_grid)
             for name, item in items.items()
         ],
     }
+
+
+def has_long_words(localizer: Localizer, columns: list[OptionDefinition]) -> bool:
+    """Tell whether answers of a scale do not fit side by side on a phone.
+
+    Words are not broken. Of fewer than four, or more than seven, they need not.
+    """
+    if not 4 <= len(columns) <= 7:
+        return False
+    labels = [localizer.plain(option.get("label")) for option in columns]
+    letters = sum(max(map(len, label.split()), default=0) for label in labels)
+    return letters + SEGMENT_EDGES * len(columns) > PHONE_LINE
 
 
 def option_of(localizer: Localizer, option: OptionDefinition) -> Option:

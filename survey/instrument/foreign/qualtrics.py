@@ -19,6 +19,7 @@ from survey.instrument.foreign.conditions import (
     quote,
 )
 from survey.instrument.foreign.converted import (
+    Cells,
     Converted,
     Part,
     UnreadableQuestionnaire,
@@ -32,6 +33,7 @@ from survey.instrument.foreign.sheets import (
     outcome_of,
 )
 from survey.instrument.foreign.texts import Texts, plain_text, quote_answers, shown_text
+from survey.instrument.xlsform.problems import quoted
 
 Json = dict[str, Any]
 # A question, what of it, and a choice; in a grid its row, and then its column.
@@ -47,6 +49,25 @@ COMPARISONS = {
 }
 MANY = set_of_words("MAVR MAHR MACOL MSB")
 DEEPEST_FLOW = 12
+# Parts of a question that are converted or noted below, and those that only lay it
+# out on the screen of Qualtrics or count for its editor; any other has a line.
+READ_PARTS = set_of_words(
+    "AdditionalQuestions AnswerOrder Answers ChoiceDataExportTags ChoiceGroups"
+    " ChoiceOrder Choices Configuration DataExportTag DefaultChoices DisplayLogic"
+    " DynamicChoices Graphics InPageDisplayLogic Labels Language QuestionID QuestionJS"
+    " QuestionText QuestionType Randomization RecodeValues Selector SubSelector"
+    " Validation"
+)
+SILENT_PARTS = set_of_words(
+    "AnalysisType AnswerColumns AnswerDataExportTag ChoiceColumnWidth"
+    " ChoiceColumnWidthPixels ChoiceGroupOrder DataVisibility FilesDescription"
+    " GraphicsDescription NextAnswerId NextChoiceId NumberOfQuestions"
+    " QuestionDescription QuestionText_Unsafe"
+)
+OPTION_PARTS = set_of_words(
+    "Display DisplayLogic ExclusiveAnswer Image InputHeight InputWidth TextEntry"
+    " TextEntrySize"
+)
 EMAIL = r"regex(., '[^@ ]+@[^@ ]+\.[^@ ]+')"
 
 
@@ -71,6 +92,18 @@ def listing(value: Any) -> list[Any]:
 
 def string(value: Any) -> str:
     return "" if value is None or isinstance(value, dict | list) else str(value)
+
+
+def is_blank(value: Any) -> bool:
+    blank = (None, "", "false", "No", "None", False, [], {})
+    parts = listing(value)
+    return value in blank or bool(parts) and all(part in blank for part in parts)
+
+
+def displayed(value: Any) -> str:
+    """Join the words in a part of a question that respondents would see."""
+    words = [string(mapping(part).get("Display")) for part in listing(value)]
+    return ", ".join(plain_text(word)[0] for word in words if word)
 
 
 @dataclass(slots=True)
@@ -246,7 +279,7 @@ class QualtricsConverter:
             self.register_rows(key, question, name)
         elif kind == "SBS":
             for side, column in mapping(question.get("AdditionalQuestions")).items():
-                inner = self.side(question, mapping(column))
+                inner = self.side(question, side, mapping(column))
                 if inner.get("Answers"):
                     self.register_rows(f"{key}#{side}", inner, f"{name}#{side}")
         elif kind in ("TE", "Slider", "CS"):
@@ -256,10 +289,17 @@ class QualtricsConverter:
                 number = "text" if kind == "TE" else "number"
                 self.logic.variables[f"{key}/{choice.id}"] = Variable(row, number)
 
-    def side(self, question: Json, column: Json) -> Json:
+    def side(self, question: Json, number: str, column: Json) -> Json:
         """Return a column of questions side by side as a question of its own."""
         rows = {key: question.get(key) for key in ("Choices", "ChoiceOrder")}
-        return {**column, **rows}
+        languages = {}
+        for language, words in mapping(question.get("Language")).items():
+            sides = mapping(mapping(words).get("AdditionalQuestions"))
+            languages[language] = {
+                **mapping(sides.get(number)),
+                "Choices": mapping(words).get("Choices"),
+            }
+        return {**column, "Language": languages, **rows}
 
     def register_rows(self, key: str, question: Json, name: str) -> None:
         values = self.values_of(question, self.entries(question, "Answer"))
@@ -309,14 +349,15 @@ class QualtricsConverter:
         values = self.values_of(question, entries)
         codes = [(values[entry.id], self.piped(entry.texts)) for entry in entries]
         options = self.out.options(place, codes, place)
+        self.refuse_option_rules(entries, place)
+        return options
+
+    def refuse_option_rules(self, entries: list[Entry], place: str) -> None:
         for entry in entries:
-            if mapping(entry.json.get("DisplayLogic")) and question.get(
-                "QuestionType"
-            ) in ("MC",):
-                text = f"{entry.id}: {described(mapping(entry.json['DisplayLogic']))}"
+            if rule := mapping(entry.json.get("DisplayLogic")):
+                text = f"{entry.id}: {described(rule)}"
                 reason = _("a rule of one option")
                 self.note(place, text[:400], "refused", reason, "rule")
-        return options
 
     def text_of(self, question: Json) -> Texts:
         texts = {self.first: string(question.get("QuestionText"))}
@@ -485,8 +526,7 @@ class QualtricsConverter:
             changes=changes,
             shown=shown_text(label),
         )
-        if data.get("QuestionJS"):
-            changes.append(_("scripts are dropped"))
+        changes += self.losses(data)
         relevant = self.rule(place, data.get("DisplayLogic"))
         relevant = both(relevant, self.rule(place, data.get("InPageDisplayLogic")))
         question.cells["relevant"] = relevant
@@ -525,6 +565,42 @@ class QualtricsConverter:
                 _("questions of the type %(type)s are unknown") % {"type": name}
             )
             self.refuse(question, reason)
+
+    def losses(self, data: Json) -> list[str]:
+        """Say which parts of a question have no place in a workbook."""
+        losses = [_("scripts are dropped")] if data.get("QuestionJS") else []
+        names = []
+        for group in listing(data.get("ChoiceGroups")):
+            names.append(string(mapping(group).get("GroupLabel")))
+        if any(names):
+            reason = _("options are not in groups: %(names)s")
+            losses.append(reason % {"names": quoted(", ".join(filter(None, names)))})
+        if mapping(data.get("DynamicChoices")):
+            losses.append(_("options that come from other answers are dropped"))
+        rest = {
+            name: value
+            for name, value in data.items()
+            if name not in READ_PARTS | SILENT_PARTS and not is_blank(value)
+        }
+        if data.get("QuestionType") != "MC" and not is_blank(
+            data.get("DefaultChoices")
+        ):
+            rest["DefaultChoices"] = data["DefaultChoices"]
+        for name, value in rest.items():
+            words = displayed(value)
+            part = f"{name} ({words})" if words else name
+            losses.append(_("not taken over: %(names)s") % {"names": quoted(part)})
+        entries = self.entries(data, "Choice") + self.entries(data, "Answer")
+        parts = {
+            name: None
+            for entry in entries
+            for name, value in entry.json.items()
+            if name not in OPTION_PARTS and not is_blank(value)
+        }
+        if parts:
+            names = {"names": quoted(", ".join(parts))}
+            losses.append(_("not taken over: %(names)s") % names)
+        return losses
 
     def refuse(self, question: Question, reason: str) -> None:
         self.note(question.place, question.shown, "refused", reason)
@@ -633,7 +709,7 @@ class QualtricsConverter:
 
     def close(self, question: Question, rows: int) -> None:
         self.out.end()
-        reason = "; ".join(question.changes)
+        reason = "; ".join(dict.fromkeys(question.changes))
         if not rows:
             self.refuse(question, _("it has no rows"))
         else:
@@ -664,10 +740,7 @@ class QualtricsConverter:
         for row in rows:
             place = f"{question.place}_{row.id}"
             name = self.names[f"{key}/{row.id}"]
-            cells = {
-                "relevant": self.rule(place, row.json.get("DisplayLogic")),
-                "required": question.cells.get("required", ""),
-            }
+            cells = self.cells_of_row(row, question, place)
             self.out.ask(
                 Question(
                     question.place,
@@ -683,6 +756,14 @@ class QualtricsConverter:
                 question.changes.append(_("a row has a text field, which is dropped"))
         self.close(question, len(rows))
 
+    def cells_of_row(self, row: Entry, question: Question, place: str) -> Cells:
+        cells = {
+            header: question.cells[header]
+            for header in ("required", "constraint")
+            if header in question.cells
+        }
+        return cells | {"relevant": self.rule(place, row.json.get("DisplayLogic"))}
+
     def write_side_by_side(self, key: str, data: Json, question: Question) -> None:
         columns = mapping(data.get("AdditionalQuestions"))
         rows = self.entries(data, "Choice")
@@ -694,9 +775,9 @@ class QualtricsConverter:
             _("columns side by side are grids one below another"),
         ]
         for number, column in columns.items():
-            column = mapping(column)
-            changed = list(changes)
-            texts = self.text_of(column)
+            inner = self.side(data, number, mapping(column))
+            changed = changes + self.losses(inner)
+            texts = self.text_of(inner)
             label = {
                 language: "<br>".join(filter(None, [text, texts.get(language, "")]))
                 for language, text in question.label.items()
@@ -704,16 +785,16 @@ class QualtricsConverter:
             part = Question(
                 question.place,
                 "",
-                "",
+                "text",
                 label,
                 cells=dict(question.cells),
                 changes=changed,
                 shown=f"{question.shown} – {shown_text(texts, 60)}",
             )
             part.place = f"{question.place}#{number}"
-            inner = self.side(data, column)
-            if string(column.get("QuestionType")) == "TE" or not column.get("Answers"):
-                inner["Answers"] = column.get("Answers") or {"1": {"Display": ""}}
+            self.validation(inner, part)
+            if string(inner.get("QuestionType")) == "TE" or not inner.get("Answers"):
+                inner["Answers"] = inner.get("Answers") or {"1": {"Display": ""}}
                 self.write_text_matrix(inner, part)
             else:
                 self.write_matrix(f"{key}#{number}", inner, part)
@@ -723,10 +804,12 @@ class QualtricsConverter:
     def write_text_matrix(self, data: Json, question: Question) -> None:
         rows, columns = self.entries(data, "Choice"), self.entries(data, "Answer")
         question.changes.append(_("the cells of a table are asked one below another"))
-        type_ = "decimal" if data.get("Selector") == "CS" else "text"
+        type_ = "decimal" if data.get("Selector") == "CS" else question.type
+        self.refuse_option_rules(columns, question.place)
         self.out.begin_grid(question, "")
         count = 0
         for row in rows:
+            cells = self.cells_of_row(row, question, f"{question.place}_{row.id}")
             for column in columns:
                 name = self.out.names.name_for(f"{question.place}_{row.id}_{column.id}")
                 languages = dict.fromkeys([*row.texts, *column.texts])
@@ -738,14 +821,13 @@ class QualtricsConverter:
                     )
                     for language in languages
                 }
-                required = question.cells.get("required", "")
                 count += self.out.ask(
                     Question(
                         question.place,
                         name,
                         type_,
                         self.piped(label),
-                        cells={"required": required},
+                        cells=dict(cells),
                         is_part=True,
                         shown=shown_text(label) or name,
                     )
@@ -755,7 +837,7 @@ class QualtricsConverter:
     def write_fields(self, key: str, data: Json, question: Question) -> None:
         """Ask a form, sliders, or numbers with a sum, field by field."""
         kind, cells = string(data.get("QuestionType")), {}
-        type_ = {"TE": "text", "CS": "decimal"}.get(kind, "range")
+        type_ = {"TE": question.type, "CS": "decimal"}.get(kind, "range")
         setup = mapping(data.get("Configuration"))
         if kind == "CS":
             reason = _("a rule about several questions")
@@ -780,18 +862,18 @@ class QualtricsConverter:
                 )
                 reason = _("words at the slider are dropped: %(words)s")
                 question.changes.append(reason % {"words": words[:200]})
-        required = question.cells.get("required", "")
         self.out.begin_grid(question, "")
         count = 0
         for choice in self.entries(data, "Choice"):
             name = self.names[f"{key}/{choice.id}"]
+            rules = self.cells_of_row(choice, question, f"{question.place}_{choice.id}")
             count += self.out.ask(
                 Question(
                     question.place,
                     name,
                     type_,
                     self.piped(choice.texts),
-                    cells={**cells, "required": required},
+                    cells={**cells, **rules},
                     is_part=True,
                     shown=shown_text(choice.texts) or name,
                 )

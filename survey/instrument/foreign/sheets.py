@@ -262,7 +262,7 @@ class SheetWriter:
             }
             self.note(question.place, shown, "refused", reason)
             return False
-        changes = list(question.changes)
+        changes = list(dict.fromkeys(question.changes))
         cells, losses = self.texts("label", question.label)
         row = {"type": question.type, "name": question.name, **cells}
         if not cells and question.type not in ("calculate", "hidden"):

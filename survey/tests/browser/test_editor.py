@@ -641,3 +641,23 @@ def test_the_check_leads_into_the_field_of_a_translation(staff, console, draft):
     page.get_by_role("button", name="The translation is still right").click()
     expect(page.locator(".ed-stale")).to_have_count(0)
     expect(spanish).to_have_value("¿Qué mascota?")
+
+
+def test_a_pasted_list_takes_the_place_of_a_selected_one(staff, console, draft):  # noqa: F811
+    page = opened(console(staff.state, viewport=DESK), draft)
+    choose(page, "Which pet?")
+    page.get_by_role("link", name="Change everywhere").click()
+    option = page.locator(".ed-option textarea:not([readonly])")
+    expect(option).to_have_count(2)
+    option.first.focus()
+    page.keyboard.press("Control+A")
+    paste(page, "Cow\nPig\nHen")
+    expect(option).to_have_count(3)
+    assert [option.nth(n).input_value() for n in range(3)] == ["Cow", "Pig", "Hen"]
+    # At the end of a text, the lines go between.
+    option.first.focus()
+    page.keyboard.press("End")
+    paste(page, " (brown)\nGoat")
+    expect(option).to_have_count(4)
+    lines = ["Cow (brown)", "Goat", "Pig", "Hen"]
+    assert [option.nth(n).input_value() for n in range(4)] == lines

@@ -61,7 +61,13 @@ SEEN = """(row) => [...row.querySelectorAll(".option")]
   .map(([, text]) => text)"""
 
 
-def enrolled_in(columns: int, lincoln) -> Respondent:
+LONG_WORDS = [
+    *("Totalmente de acuerdo", "De acuerdo", "Ni de acuerdo ni en desacuerdo"),
+    *("En desacuerdo", "Totalmente en desacuerdo"),
+]
+
+
+def enrolled_in(columns: int, lincoln, labels: list[str] | None = None) -> Respondent:
     """Publish a page with a grid of six statements and a scale."""
     survey = [
         HEAD,
@@ -74,6 +80,8 @@ def enrolled_in(columns: int, lincoln) -> Respondent:
         ["end group"],
     ]
     words = [*WORDS, *((f"Level {n}", f"{n}") for n in range(6, 12))]
+    if labels:
+        words = [(label, "") for label in labels]
     choices = [
         ["list_name", "name", "label::English (en)", "label::العربية (ar)"],
         *(["often", n, *pair] for n, pair in enumerate(words[:columns], start=1)),
@@ -126,6 +134,21 @@ def test_segments_are_large_and_stay_where_they_are(grid, screen):
         expect(clear).to_be_visible()
         assert grid.evaluate(SEGMENTS) == before
     assert not scrolls_sideways(grid)
+
+
+@pytest.mark.parametrize("screen", [PHONE, SMALL])
+def test_answers_of_long_words_are_all_as_wide_in_two_lines(device, lincoln, screen):
+    respondent = enrolled_in(5, lincoln, LONG_WORDS)
+    page = begin_on(device(viewport=screen), respondent)
+    boxes = page.evaluate(SEGMENTS)[:5]
+    assert page.locator("#item-row1").evaluate(SEEN) and not scrolls_sideways(page)
+    lines = sorted({y for _, y, _, _ in boxes})
+    assert [[y for _, y, _, _ in boxes].count(line) for line in lines] == [3, 2]
+    widths = [width for _, _, width, _ in boxes]
+    assert max(widths) - min(widths) <= 1
+    page.set_viewport_size(LAPTOP)
+    # Beside each other, below their labels.
+    assert len({y for _, y, _, _ in page.evaluate(SEGMENTS)[:5]}) == 1
 
 
 @pytest.mark.parametrize("screen", [PHONE, SMALL])

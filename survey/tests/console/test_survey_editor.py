@@ -741,6 +741,45 @@ def test_a_question_becomes_the_first_statement_of_a_grid(editor, draft):
     assert editor.names() == NAMES
 
 
+def test_a_grid_is_a_type_to_choose(editor, draft):
+    pet = editor.key("pet")
+    address = f"survey:{pet}:kind:"
+    assert '<option value="grid">' in editor.page(pet)
+    body = editor.type(address, "grid", seen="select_one", at=pet).json()
+    grid = body["at"]
+    assert grid not in ("", pet) and f"survey:{grid}:label:en" in body["settings"]
+    draft.refresh_from_db()
+    block = read_rows_of(draft).draft.pages[0].blocks[0]
+    assert block.is_grid and [item.name for item in block.items] == ["pet"]
+    # A request that is sent again changes nothing, and a statement is no grid.
+    changes = draft.changes.count()
+    again = editor.type(address, "grid", seen="select_one", at=pet)
+    assert (again.status_code, again.json()["at"]) == (200, grid)
+    assert draft.changes.count() == changes
+    for name in ("pet", "why"):
+        assert '<option value="grid">' not in editor.page(editor.key(name))
+    why = editor.key("why")
+    reply = editor.type(f"survey:{why}:kind:", "grid", seen="text", at=why)
+    assert reply.status_code == 422 and "one choice" in reply.json()["error"]
+    editor.act("undo")
+    assert editor.names() == NAMES
+
+
+def test_more_help_of_a_question_is_among_its_settings(editor, draft):
+    why = editor.key("why")
+    address = f"survey:{why}:guidance:en"
+    body = editor.type(address, "Any reason counts.", seen="", at=why).json()
+    assert "Any reason counts.</textarea>" in body["settings"]
+    draft.refresh_from_db()
+    [item] = [i for i in read_rows_of(draft).draft.items() if i.name == "why"]
+    assert item.guidance == {"en": "Any reason counts."}
+    # Statements of a grid show none, unless a workbook gave them one.
+    first = editor.key("first")
+    assert "guidance" not in editor.page(first)
+    editor.type(f"survey:{first}:guidance:en", "Think back.", seen="")
+    assert "Think back." in editor.page(first)
+
+
 def test_a_question_gets_a_heading_that_can_be_removed(editor, draft):
     why = editor.key("why")
     at = editor.act(f"heading:{why}", at=why)["at"]
@@ -947,6 +986,19 @@ def test_a_rule_about_one_of_many_options_is_typed(staff):
 def checked(editor) -> str:
     address = reverse("survey_check", args=[editor.survey.pk])
     return editor.client.get(address).content.decode()
+
+
+def test_a_title_of_several_lines_is_a_hint_before_publishing(editor):
+    words = "is a title of several lines. Was more pasted than the title?"
+    assert words not in checked(editor)
+    title = f"survey:{editor.key('pets_page')}:label:en"
+    editor.type(title, "Pets\nDo you have any?", seen="Pets")
+    assert words in checked(editor)
+    # A question may have several lines.
+    editor.type(title, "Pets", seen="Pets\nDo you have any?")
+    pet = f"survey:{editor.key('pet')}:label:en"
+    editor.type(pet, "Pets\nWhich?", seen="Which pet?")
+    assert words not in checked(editor)
 
 
 def test_an_added_option_without_a_text_is_a_problem(editor, draft):

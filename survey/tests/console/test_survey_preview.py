@@ -119,6 +119,28 @@ def test_only_preview_pages_may_be_framed_and_only_by_the_console(staff, client)
     assert "frame-src" not in detail["Content-Security-Policy"]
 
 
+def test_preview_leads_back_to_the_editor_of_a_draft(staff, client):
+    survey, theirs = draft_of(), draft_of(district=staff.riverside, name="theirs")
+    log_in(client, staff.state)
+    assert links_to_editor(client, survey)
+    published = publish_survey(survey=survey).survey
+    assert not links_to_editor(client, published)
+    # A correction has its texts for an editor.
+    reply = client.post(reverse("survey_correct_here", args=[published.pk]))
+    draft = Survey.objects.get(corrects__survey=published)
+    assert reply.status_code == 302 and not links_to_editor(client, draft)
+    # Dana writes her district's surveys, and may only read those of the state.
+    log_in(client, staff.dana)
+    assert links_to_editor(client, theirs)
+    assert not links_to_editor(client, draft_of(name="of_the_state"))
+
+
+def links_to_editor(client, survey) -> bool:
+    page = client.get(reverse("survey_preview", args=[survey.pk]))
+    assert page.status_code == 200
+    return f'href="{reverse("survey_edit", args=[survey.pk])}"' in page.content.decode()
+
+
 def test_preview_needs_permission_to_see_the_survey(staff, client):
     theirs = draft_of(district=staff.lakeside)
     addresses = [take(theirs.pk), complete(theirs.pk), content(theirs.pk)]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import html
+import re
+
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
@@ -76,6 +79,20 @@ def test_a_translator_fills_a_file_that_is_checked_saved_and_undone(
     reply = client.post(at(draft, "undo/"), follow=True)
     assert "Your last change was undone." in reply.content.decode()
     assert texts(client, draft)["pets cat"] == "Gato"
+
+
+def test_the_original_is_beside_what_changes(client, draft):
+    content = downloaded(client, draft).replace(b"Gato", b"Gatito")
+    page = uploaded(client, draft, content).content.decode()
+    [table] = re.findall(r"<table.*?</table>", page, re.S)
+    headers = re.findall(r'<th scope="col">(.*?)</th>', table)
+    cells = [cell.strip() for cell in re.findall(r"<td[^>]*>(.*?)</td>", table, re.S)]
+    assert dict(zip(headers[1:], cells, strict=True)) == {
+        "Original": "Cat",
+        "Language": "Español",
+        "Now": "Gato",
+        "New": "Gatito",
+    }
 
 
 def test_a_file_without_changes_offers_nothing_to_save(client, draft):
@@ -198,6 +215,27 @@ def test_buttons_are_there_only_where_they_do_something(client, draft):
     assert page.count("Still right") == 1 and "Undo" in page
     # Scripts save by themselves.
     assert page.count(">Save</button></noscript>") == page.count(">Save</button>")
+
+
+def test_undo_leaves_the_list_as_it_is_shown(client, draft):
+    query = {"language": "es", "show": "missing"}
+    [row] = [
+        row
+        for row in client.get(at(draft), {"language": "es"}).context["rows"]
+        if row.name == "pets cat"
+    ]
+    form = {"text_id": row.id, "language": "es", "seen": "Gato", "text": ""}
+    client.post(at(draft), form)
+    page = client.get(at(draft), query)
+    assert [row.name for row in page.context["rows"]] == ["", "pets cat"]
+    [action] = re.findall(
+        r'id="texts-undo" method="post" action="([^"]*)"', page.content.decode()
+    )
+    reply = client.post(html.unescape(action), follow=True)
+    assert [row.name for row in reply.context["rows"]] == [""]
+    assert texts(client, draft)["pets cat"] == "Gato"
+    # A list of all texts has a row that is translated.
+    assert len(texts(client, draft)) > 1
 
 
 def test_others_change_nothing(staff, draft):

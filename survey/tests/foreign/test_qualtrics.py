@@ -105,3 +105,110 @@ def test_questions_in_the_trash_are_in_the_report():
     result = Result(content)
     (line,) = result.lines("old", "setting")
     assert (line.outcome, line.reason) == ("refused", "in the trash")
+
+
+def test_parts_without_a_place_in_a_workbook_are_in_the_report():
+    rule = {"DisplayLogic": logic({"LogicType": "DeviceType", "Description": "Mobile"})}
+    scale = {"1": {"Display": "Bad", **rule}, "2": {"Display": "Good"}}
+    questions = [
+        qsf_question(
+            "QID1",
+            "likely",
+            "MC",
+            "NPS",
+            "How likely?",
+            Choices=choices("0", "10"),
+            ColumnLabels=[{"Display": "Not at all"}, {"Display": "Extremely"}],
+            ChoiceGroups={"cg_1": {"GroupLabel": "High", "ChoiceGroupOrder": ["2"]}},
+            SearchSource={"AllowFreeResponse": "false"},
+            NextChoiceId=3,
+        ),
+        qsf_question(
+            "QID2",
+            "mood",
+            "Matrix",
+            "Likert",
+            "How do you feel?",
+            SubSelector="SingleAnswer",
+            Choices=choices("At home"),
+            Answers=scale,
+            DefaultChoices={"1": {"2": {"Selected": True}}},
+        ),
+    ]
+    result = Result(qsf(questions))
+    (likely,) = result.lines("likely")
+    assert likely.reason == (
+        "options are not in groups: High;"
+        " not taken over: ColumnLabels (Not at all, Extremely)"
+    )
+    (mood,) = result.lines("mood")
+    assert mood.reason == "not taken over: DefaultChoices"
+    (line,) = result.lines("mood", "rule")
+    assert (line.text, line.reason) == ("1: Mobile", "a rule of one option")
+
+
+def test_rules_of_fields_and_cells_are_taken_over():
+    number = {
+        "Settings": {
+            "Type": "ContentType",
+            "ContentType": "ValidNumber",
+            "ValidNumber": {"Min": "0", "NumDecimals": "0"},
+        }
+    }
+    field = {"Display": "Cats", "DisplayLogic": logic(selected("QID1", "1"))}
+    questions = [
+        qsf_question("QID1", "pet", "MC", "SAVR", "Pet?", Choices=choices("a", "b")),
+        qsf_question("QID2", "many", "TE", "FORM", "How many?", Choices={"1": field}),
+        qsf_question(
+            "QID3",
+            "costs",
+            "Matrix",
+            "TE",
+            "Costs?",
+            Choices={"1": field},
+            Answers=choices("Food"),
+            Validation=number,
+        ),
+    ]
+    result = Result(qsf(questions))
+    assert result.row("many_1")["relevant"] == "${pet} = '1'"
+    cell = result.row("costs_1_1")
+    assert (cell["type"], cell["constraint"]) == ("integer", ". >= 0")
+    assert cell["relevant"] == "${pet} = '1'"
+
+
+def test_columns_side_by_side_keep_their_rules_and_translations():
+    question = qsf_question(
+        "QID1",
+        "pets",
+        "SBS",
+        "SBSMatrix",
+        "Your pets",
+        Choices=choices("Cat"),
+        AdditionalQuestions={
+            "1": {
+                "QuestionType": "Matrix",
+                "Selector": "Likert",
+                "SubSelector": "SingleAnswer",
+                "QuestionText": "Do you like it?",
+                "Answers": choices("Yes", "No"),
+                "Validation": {"Settings": {"ForceResponse": "ON", "Type": "None"}},
+            }
+        },
+        Language={
+            "ES": {
+                "QuestionText": "Sus mascotas",
+                "Choices": {"1": {"Display": "Gato"}},
+                "AdditionalQuestions": {
+                    "1": {"QuestionText": "¿Le gusta?", "Answers": choices("Sí", "No")}
+                },
+            }
+        },
+    )
+    result = Result(qsf([question]))
+    row = result.row("pets_1_1")
+    assert (row["label::español (es)"], row["required"]) == ("Gato", "yes")
+    (grid,) = [b for page in result.draft.pages for b in page.blocks if b.is_grid]
+    assert "¿Le gusta?" in str(grid)
+    rows = result.converted.sheets["choices"]
+    assert [row["label::español (es)"] for row in rows] == ["Sí", "No"]

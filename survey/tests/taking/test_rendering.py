@@ -482,6 +482,22 @@ def test_grid_rows_are_radio_groups_and_columns_are_hidden_from_screen_readers(
 
 
 @pytest.mark.parametrize(
+    ("labels", "is_long"),
+    [
+        (["Never", "Rarely", "Sometimes", "Often", "Almost always"], False),
+        (["Muy insatisfecho", "Insatisfecho", "Satisfecho"], False),
+        (["Muy insatisfecho", "Insatisfecho", "Satisfecho", "Muy satisfecho"], True),
+        ([f"{n}" for n in range(10)], False),
+    ],
+)
+def test_a_scale_of_long_words_is_marked_for_phones(definition, labels, is_long):
+    options = [option(str(n), label) for n, label in enumerate(labels)]
+    definition["option_sets"]["agree"][:] = options
+    (grid,) = Elements(page_of(definition, "listened")).all("div", role="group")
+    assert ("long-words" in grid["class"].split()) == is_long
+
+
+@pytest.mark.parametrize(
     "spoil",
     [
         lambda items, sets: items["belong"].update(randomize=True),

@@ -17,6 +17,7 @@ from django.utils.translation import ngettext
 from accounts.models import User
 from survey.console.surveys.editor import bank
 from survey.console.surveys.editor.fields import (
+    GRID_KIND,
     KINDS,
     LONG_TEXT,
     Address,
@@ -44,7 +45,7 @@ from survey.console.surveys.editor.pastes import (
     paste_into_grid,
     paste_into_options,
 )
-from survey.console.surveys.editor.saving import save_fields, save_rules
+from survey.console.surveys.editor.saving import FIELD, save_fields, save_rules
 from survey.instrument.drafts import moves
 from survey.instrument.drafts.commands import (
     CommandRefused,
@@ -78,6 +79,7 @@ from survey.instrument.drafts.option_rows import (
 from survey.instrument.drafts.ready_options import fill_ready
 from survey.instrument.drafts.store import (
     change_draft,
+    load_book,
     redo,
     refuse_twice,
     undo,
@@ -100,6 +102,11 @@ def carry_out(survey: Survey, data: QueryDict, *, by: User) -> Outcome:
     refuse_twice(survey, token)
     save_fields(survey, data, by=by)
     save_rules(survey, data, outcome, by=by)
+    if data.get(FIELD + str(Address("survey", outcome.at, "kind"))) == GRID_KIND:
+        # It was one choice when it was shown, so it is a statement by now.
+        sheet = load_book(survey).sheet("survey")
+        outcome.at = grid_around(sheet, outcome.at) or outcome.at
+        outcome.focus = "label"
     verb, _colon, argument = data.get("act", "").partition(":")
     if not verb:
         return outcome

@@ -14,6 +14,7 @@ from functools import cached_property
 
 from django.utils.translation import gettext as _
 
+from survey.console.surveys.editor.new_places import grid_around
 from survey.instrument.drafts.commands import (
     CommandRefused,
     languages_of,
@@ -22,6 +23,7 @@ from survey.instrument.drafts.commands import (
     set_text,
     set_value,
 )
+from survey.instrument.drafts.groups import wrap_in_grid
 from survey.instrument.drafts.limits import (
     LARGEST,
     SMALLEST,
@@ -40,6 +42,8 @@ from survey.instrument.xlsform.types import parse_type
 # In addresses, instead of the key of the only row of the settings sheet.
 SETTINGS = "-"
 LONG_TEXT = "long_text"
+# A type to choose, though a grid is a group: the question becomes its statement.
+GRID_KIND = "grid"
 VALUES = frozenset(
     (
         *("type", "relevant", "required", "constraint", "choice_filter"),
@@ -184,6 +188,11 @@ def read_kind(book: DraftBook, row: Row) -> str:
 
 
 def write_kind(book: DraftBook, row: Row, kind: str) -> None:
+    if kind == GRID_KIND:
+        # Sent again after a lost reply, it is a statement already.
+        if not grid_around(book.sheet("survey"), row.key):
+            wrap_in_grid(book, row.key)
+        return
     if kind not in KINDS:
         raise CommandRefused(_("Choose a type from the list."))
     before = parse_type(value_of(book, row, "type")).kind

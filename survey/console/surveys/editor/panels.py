@@ -22,6 +22,7 @@ from survey.console.surveys.editor.field_views import (
     View,
 )
 from survey.console.surveys.editor.fields import (
+    GRID_KIND,
     KINDS,
     SETTINGS,
     Address,
@@ -201,6 +202,7 @@ class PanelBuilder:
                 placeholder=_("Write your question"),
             ),
             *self.texts(key, "hint", _("Hint"), placeholder=_("None")),
+            *self.guidance(key),
         ]
         panel.kind = self.kind(key, row)
         kind = parse_type(self.sheet.value(row, "type")).kind
@@ -245,6 +247,18 @@ class PanelBuilder:
         panel.problems = self.rest_of(key, shown)
         return panel
 
+    def guidance(self, key: str) -> list[FieldView]:
+        """Return the fields of a text that respondents open; a grid shows none."""
+        views = self.texts(
+            key,
+            "guidance",
+            _("More help"),
+            placeholder=_("None"),
+            hint=_("People see it when they open it."),
+        )
+        is_shown = key not in self.grids or any(view.value for view in views)
+        return views if is_shown else []
+
     def groupings(self, page: PageEntry, key: str) -> list[tuple[str, str]]:
         acts = []
         if not page.key:
@@ -264,10 +278,9 @@ class PanelBuilder:
             choices.append((view.value, words))
         if key in self.locked:
             choices = [choice for choice in choices if choice[0] == view.value]
-        hint = ""
-        if view.value == "select_one" and key not in self.grids:
-            hint = _("To make a grid of it, choose “Make a grid” among the actions.")
-        return replace(view, choices=choices, hint=hint)
+        elif can_be_grid(self.sheet, key):
+            choices.insert(2, (GRID_KIND, _("grid: statements with one scale")))
+        return replace(view, choices=choices)
 
     def answer(self, key: str, kind: str) -> list[FieldView]:
         """Return the fields about how a question is answered."""

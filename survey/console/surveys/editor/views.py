@@ -33,6 +33,7 @@ from accounts.templatetags.console import icon
 from survey.console.surveys.editor.acts import carry_out
 from survey.console.surveys.editor.canvas import Canvas
 from survey.console.surveys.editor.field_views import Panel, View
+from survey.console.surveys.editor.fields import GRID_KIND
 from survey.console.surveys.editor.outcome import Outcome
 from survey.console.surveys.editor.outline import GRID, Entry, Outline, PageEntry
 from survey.console.surveys.editor.panels import KIND_NAMES, PanelBuilder
@@ -300,7 +301,7 @@ def digest_of(html: str) -> str:
 def kinds_to_add() -> list[tuple[str, str]]:
     """Return what can be added, and its name: choices first."""
     kinds = [(kind, str(words)) for kind, words in KIND_NAMES.items()]
-    return [*kinds[:2], ("grid", _("grid: statements with one scale")), *kinds[2:]]
+    return [*kinds[:2], (GRID_KIND, _("grid: statements with one scale")), *kinds[2:]]
 
 
 @needs(Capability.MANAGE_SURVEYS)
