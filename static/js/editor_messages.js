@@ -99,7 +99,17 @@ export function isToastShown() {
 }
 
 export function showNotice(...children) {
+  fillNotice("error", children);
+}
+
+// Of what has worked.
+export function showDone(...children) {
+  fillNotice("success", children);
+}
+
+function fillNotice(look, children) {
   const notice = document.getElementById("ed-notice");
+  for (const name of ["error", "success"]) notice.classList.toggle(name, name === look);
   notice.replaceChildren(...children);
   notice.hidden = false;
 }

@@ -1,7 +1,7 @@
 // Saves the texts of a draft while they are typed, one after the other.
 // Without this script, each text is a form with a button.
 
-import { button, element, hideNotice, showNotice, word } from "./editor_messages.js";
+import { button, element, hideNotice, showDone, showNotice, word } from "./editor_messages.js";
 import { Queue } from "./editor_queue.js";
 import { PendingTexts } from "./editor_storage.js";
 
@@ -234,7 +234,7 @@ class Texts {
     }
     if (!texts.size) return;
     this.fillTyped();
-    showNotice(element("p", {}, word("restored")), button(word("close"), hideNotice));
+    showDone(element("p", {}, word("restored")), button(word("close"), hideNotice));
   }
 
   fillTyped() {
@@ -270,7 +270,8 @@ class Texts {
       this.write(fields, [cells.join("\n"), ...before.slice(1)]);
       hideNotice();
     });
-    showNotice(element("p", {}, text), back, together, button(word("close"), hideNotice));
+    const acts = [back, together, button(word("close"), hideNotice)];
+    showDone(element("p", {}, text), element("div", { class: "actions" }, ...acts));
   }
 
   write(fields, texts) {

@@ -357,6 +357,11 @@ urlpatterns = [
         name="survey_uploaded",
     ),
     path(
+        "surveys/uploads/<int:pk>/without/",
+        upload.survey_upload_without,
+        name="survey_upload_without",
+    ),
+    path(
         "surveys/uploads/<int:pk>/problems.csv",
         upload.survey_upload_problems,
         name="survey_upload_problems",

@@ -290,6 +290,7 @@ ROUTE_PARAMETERS = (
     RouteParameter("platform_* pk", pk_of("platform")),
     # Surveys of a district, and those of the state, which all may use.
     RouteParameter("survey_uploaded pk", pk_of("survey_upload"), shared=True),
+    RouteParameter("survey_upload_without pk", pk_of("survey_upload"), shared=True),
     RouteParameter("survey_upload_problems pk", pk_of("survey_upload"), shared=True),
     RouteParameter("survey_upload_report pk", pk_of("survey_upload"), shared=True),
     RouteParameter("survey_upload_report_file pk", pk_of("survey_upload"), shared=True),

@@ -15,7 +15,11 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import (
+    require_http_methods,
+    require_POST,
+    require_safe,
+)
 
 from accounts import forms
 from accounts.access import needs
@@ -25,8 +29,14 @@ from accounts.permissions import Capability, Permissions
 from survey.console.surveys.views import STATE, owners_of
 from survey.console.table_files import UploadField
 from survey.instrument.definitions.ownership import replaced_draft_date
-from survey.instrument.definitions.uploads import job_of, receive_upload
+from survey.instrument.definitions.uploads import (
+    can_leave_out,
+    import_without_problems,
+    job_of,
+    receive_upload,
+)
 from survey.instrument.spreadsheets.workbook_guard import MIB, SURVEY
+from survey.instrument.xlsform import SurveyIsPublished
 from survey.models import Survey, SurveyUpload
 
 
@@ -145,8 +155,25 @@ def survey_uploaded(request: StaffRequest, pk: int) -> HttpResponse:
             "upload": upload,
             "job": job_of(upload) if upload.read_at is None else None,
             "corrected": corrected,
+            "left_out": _left_out(upload) if can_leave_out(upload) else [],
         },
     )
+
+
+def _left_out(upload: SurveyUpload) -> list[dict[str, str]]:
+    return [line for line in upload.report if line["outcome"] != "taken"]
+
+
+@needs(Capability.MANAGE_SURVEYS)
+@require_POST
+def survey_upload_without(request: StaffRequest, pk: int) -> HttpResponse:
+    """Import a workbook without the parts that the page of its problems lists."""
+    upload = upload_or_404(request, pk)
+    try:
+        import_without_problems(upload.pk, by=request.user, request=request)
+    except SurveyIsPublished as refusal:
+        messages.error(request, str(refusal))
+    return redirect("survey_uploaded", upload.pk)
 
 
 @needs(Capability.MANAGE_SURVEYS)

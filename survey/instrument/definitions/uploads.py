@@ -13,11 +13,14 @@ from io import BytesIO
 from pathlib import PurePath
 
 from django.db import IntegrityError, transaction
+from django.db.models.functions import Coalesce
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.models import District, User
+from survey.instrument.drafts.leaving_out import read_without_problems
+from survey.instrument.drafts.source_workbook import parts_not_kept
 from survey.instrument.foreign.converted import ReportLine
 from survey.instrument.foreign.recognise import program_of
 from survey.instrument.foreign.settling import READ_AT_ONCE as CONVERTED_AT_ONCE
@@ -58,9 +61,12 @@ def receive_upload(
     """
     now = timezone.now()
     with transaction.atomic():
-        # Workbooks whose job was cancelled are not read any more.
+        # Workbooks whose job was cancelled are not read any more, and nobody has
+        # asked for others without what has problems.
         forgotten = SurveyUpload.objects.filter(created_at__lt=now - MAX_AGE_UNREAD)
-        forgotten.exclude(content=None).update(content=None, read_at=now)
+        forgotten.exclude(content=None).update(
+            content=None, report=[], read_at=Coalesce("read_at", now)
+        )
         upload = SurveyUpload.objects.create(
             by=by,
             district=district,
@@ -116,6 +122,11 @@ def read_stored_upload(pk: int, *, request: HttpRequest | None = None) -> None:
         source_name = f"{path.stem}.xlsx"
     else:
         reading = read_xlsform(content, name=path.stem)
+        reading.warnings.extend(parts_not_kept(content))
+    without: bytes | None = None
+    if reading.problems and upload.corrects_id is None and not report:
+        rest, report = read_without_problems(content, path.stem)
+        without = rest.source if rest.draft else None
     upload.report = [asdict(line) for line in report]
     try:
         with transaction.atomic():
@@ -136,7 +147,7 @@ def read_stored_upload(pk: int, *, request: HttpRequest | None = None) -> None:
                     by=upload.by,
                     request=request,
                 )
-            _store_result(upload, reading, reading.problems)
+            _store_result(upload, reading, reading.problems, without)
     except SurveyIsPublished as refusal:
         problem = Problem("settings", 2, "version", str(refusal))
         _store_result(upload, reading, [problem])
@@ -148,14 +159,51 @@ def read_stored_upload(pk: int, *, request: HttpRequest | None = None) -> None:
         _store_result(upload, reading, [problem])
 
 
-def _store_result(
-    upload: SurveyUpload, reading: Reading, problems: list[Problem]
+def can_leave_out(upload: SurveyUpload) -> bool:
+    """Return whether an upload can be imported without what has problems. 1 query."""
+    stored = SurveyUpload.objects.filter(pk=upload.pk).exclude(read_at=None)
+    return bool(upload.problems) and stored.exclude(content=None).exists()
+
+
+@transaction.atomic
+def import_without_problems(
+    pk: int, *, by: User, request: HttpRequest | None = None
 ) -> None:
+    """Store the draft of a workbook without the parts that its report leaves out.
+
+    Raises SurveyIsPublished. A second request finds nothing to do.
+    """
+    uploads = SurveyUpload.objects.select_for_update(of=["self"])
+    upload = uploads.select_related("district").get(pk=pk)
+    if upload.content is None or upload.read_at is None:
+        return
+    path = PurePath(upload.name)
+    reading = read_xlsform(bytes(upload.content), name=path.stem)
+    if reading.draft is None:
+        return
+    upload.survey = import_survey(
+        draft=reading.draft,
+        source_name=f"{path.stem}.xlsx",
+        source=reading.source,
+        district=upload.district,
+        by=by,
+        request=request,
+    )
+    _store_result(upload, reading, [])
+
+
+def _store_result(
+    upload: SurveyUpload,
+    reading: Reading,
+    problems: list[Problem],
+    content: bytes | None = None,
+) -> None:
+    """Store what was read; `content` is a workbook without what has problems."""
     upload.problems = [asdict(problem) for problem in problems]
     upload.warnings = [asdict(warning) for warning in reading.warnings]
     if problems:
         upload.survey = None
-    upload.content = None
+    upload.content = content
     upload.read_at = timezone.now()
     results = ["problems", "warnings", "report", "survey"]
     upload.save(update_fields=[*results, "content", "read_at"])

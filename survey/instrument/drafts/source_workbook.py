@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import io
 import logging
+import re
 import warnings
+import zipfile
 from collections import defaultdict
 from copy import copy
 
+from django.utils.translation import gettext as _
 from openpyxl import Workbook, load_workbook
 from openpyxl.cell import Cell, MergedCell
 from openpyxl.utils.exceptions import InvalidFileException
@@ -28,12 +31,36 @@ from survey.instrument.drafts.store import book_of_workbook
 from survey.instrument.drafts.workbook import FIRST_ROW, MARKS, DraftBook, Row, Sheet
 from survey.instrument.spreadsheets.old_excel import is_old_excel
 from survey.instrument.spreadsheets.workbook_guard import unpack_survey
-from survey.instrument.xlsform.problems import FileRefused
+from survey.instrument.xlsform.problems import FileRefused, Problem
 from survey.instrument.xlsform.workbook import SHEETS
 
 log = logging.getLogger(__name__)
 
 FORMULA = "f"
+# Parts of a file that openpyxl does not write; drawings of comments are others.
+NOT_KEPT = re.compile(r"xl/(charts/|drawings/drawing|vbaProject|activeX/)")
+
+
+def parts_not_kept(content: bytes) -> list[Problem]:
+    """Say what of an uploaded workbook is lost when it is written after a change."""
+    if is_old_excel(content[:8]):
+        reason = _(
+            "After a change here it is downloaded as an .xlsx file, without colors and"
+            " widths: keep your file."
+        )
+        return [Problem("", None, "", reason)]
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as file:
+            names = file.namelist()
+    except zipfile.BadZipFile:
+        return []
+    if not any(map(NOT_KEPT.match, names)):
+        return []
+    reason = _(
+        "Its charts, pictures and macros are not in the workbook that you download"
+        " after a change here: keep your file."
+    )
+    return [Problem("", None, "", reason)]
 
 
 def workbook_like(book: DraftBook, source: bytes) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from django.db import IntegrityError
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import date_format
+from openpyxl import load_workbook
+from openpyxl.chart import BarChart
 
 from accounts.models import AuditEntry, Membership
 from accounts.tests.conftest import member
@@ -69,8 +72,117 @@ def test_workbook_with_problems_is_fixed_and_becomes_a_draft(staff, client):
     entry = AuditEntry.objects.get(action="upload survey")
     assert (entry.by, entry.address) == ("dana@example.org", "127.0.0.1")
     assert entry.district_id == staff.riverside.pk
-    # What was read is not kept twice.
-    assert set(SurveyUpload.objects.values_list("content", flat=True)) == {None}
+    # What was read is not kept twice, and what was refused only for the choice.
+    assert SurveyUpload.objects.get(survey=survey).content is None
+    kept = SurveyUpload.objects.get(survey=None)
+    assert uploads.can_leave_out(kept)
+    later = timezone.now() - uploads.MAX_AGE_UNREAD - timedelta(minutes=1)
+    SurveyUpload.objects.filter(pk=kept.pk).update(created_at=later)
+    read_at = kept.read_at
+    send(client, book(version="2"))
+    kept.refresh_from_db()
+    assert (kept.content, kept.report, kept.read_at) == (None, [], read_at)
+    page = client.get(reverse("survey_uploaded", args=[kept.pk])).content.decode()
+    assert "5 problems" in page and "without" not in page
+
+
+ODD_ROWS = [
+    ["type", "name", "label", "relevant", "media::image", "note to self"],
+    ["select_one pets", "pet", "Which pet?", None, None, "ask Ann"],
+    ["image", "photo", "A photo"],
+    ["rank pets", "best", "Rank them"],
+    ["begin repeat", "each", "Each pet"],
+    ["text", "called", "Its name?"],
+    ["end repeat"],
+    ["begin group", "pictures", "Pictures"],
+    ["image", "second", "One more photo"],
+    ["end group"],
+    ["text", "why", "Why this photo?", "${photo} != ''"],
+    ["text", "look", "How does it look?", "${pet} = 'cat'", "cat.png"],
+]
+
+
+def lines_of(upload, outcome: str) -> list[tuple[str, str]]:
+    lines = [line for line in upload.report if line["outcome"] == outcome]
+    return [(line["part"], line["place"]) for line in lines]
+
+
+def test_workbook_is_imported_without_what_a_survey_cannot_have(staff, client):
+    content = form(ODD_ROWS, CHOICES, [["form_id", "version"], ["pets", "1"]])
+    log_in(client, staff.dana)
+    page = send(client, content)
+    upload = SurveyUpload.objects.get()
+    text = page.content.decode()
+    assert "Import without these 8 parts" in text and not Survey.objects.exists()
+    assert lines_of(upload, "refused") == [
+        *(("question", "photo"), ("question", "best")),
+        *(("group", "each"), ("question", "called")),
+        *(("question", "second"), ("group", "pictures")),
+        ("rule", "why"),
+    ]
+    assert lines_of(upload, "changed") == [("question", "look")]
+    address = reverse("survey_upload_without", args=[upload.pk])
+    reply = client.post(address, follow=True)
+    survey = Survey.objects.get()
+    assert "pets.xlsx was uploaded as a draft." in reply.content.decode()
+    names = survey.items.order_by("position").values_list("name", flat=True)
+    assert list(names) == ["pet", "why", "look"]
+    assert survey.items.get(name="look").rules["relevant"]
+    upload.refresh_from_db()
+    assert lines_of(upload, "taken") == [("question", "pet"), ("question", "why")]
+    assert "Its name?" in reply.content.decode()
+    # A column that nobody reads is given back.
+    sheet = load_workbook(io.BytesIO(bytes(survey.source)))["survey"]
+    cells = [[cell.value for cell in row] for row in sheet.iter_rows()]
+    assert cells[0] == ODD_ROWS[0] and cells[1][5] == "ask Ann"
+    assert "cat.png" not in str(cells)
+    # Once, and with an audit entry of who chose it.
+    client.post(address)
+    assert Survey.objects.get() == survey
+    assert AuditEntry.objects.get(action="upload survey").by == "dana@example.org"
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [["name", "label"], ["q1", "Why?"]],
+        [["type", "name", "label"], ["image", "q1", "Why?"]],
+        [["type", "name", "label"], ["text", "q1", "Why?"], ["begin group", "g", "G"]],
+    ],
+    ids=["no column of types", "nothing is left", "group without an end"],
+)
+def test_workbook_that_cannot_be_imported_in_part_is_only_refused(staff, client, rows):
+    log_in(client, staff.dana)
+    text = send(client, form(rows)).content.decode()
+    upload = SurveyUpload.objects.get()
+    assert upload.problems and "Import without" not in text
+    assert (upload.content, upload.report) == (None, [])
+    client.post(reverse("survey_upload_without", args=[upload.pk]))
+    assert not Survey.objects.exists()
+
+
+def test_a_part_of_a_workbook_does_not_replace_a_published_survey(staff, client):
+    log_in(client, staff.dana)
+    send(client, wrong(1))
+    upload = SurveyUpload.objects.get()
+    send(client, book())
+    publish_survey(survey=Survey.objects.get())
+    address = reverse("survey_upload_without", args=[upload.pk])
+    text = client.post(address, follow=True).content.decode()
+    assert "give the file a new version" in text and Survey.objects.count() == 1
+
+
+def test_author_is_told_which_parts_of_a_workbook_are_not_kept(staff, client):
+    file = load_workbook(io.BytesIO(book()))
+    file.active.add_chart(BarChart(), "H2")
+    with_chart = io.BytesIO()
+    file.save(with_chart)
+    log_in(client, staff.dana)
+    send(client, with_chart.getvalue())
+    [warning] = SurveyUpload.objects.get().warnings
+    assert "charts, pictures and macros are not in the workbook" in warning["reason"]
+    send(client, book(version="2"))
+    assert SurveyUpload.objects.latest("pk").warnings == []
 
 
 def test_problems_are_downloaded_as_csv_without_formulas(staff, client):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from pathlib import Path
 
 import pytest
 from openpyxl import Workbook, load_workbook
@@ -317,6 +318,20 @@ def test_files_of_translators_tools_are_read(draft, staff, tool):
     assert (check.changes, check.problems, check.unchanged) == ([], [], 6)
     assert apply(draft, replaced(content, "Gato", "Gatito"), staff.state) == 1
     assert text_of(draft, "pets cat").text == "Gatito"
+
+
+@pytest.mark.parametrize("version", ["1_2", "2_0"])
+def test_files_that_the_translate_toolkit_wrote_are_read(draft, staff, version):
+    """Translate Toolkit 3.20.4, the library of Weblate, read ours and wrote these."""
+    name = f"translate_toolkit_{version}.xlf"
+    content = (Path(__file__).parent / "translated" / name).read_bytes()
+    check = checked(draft, content)
+    [change] = check.changes
+    assert (change.was, change.read.text, check.problems) == ("Gato", "Gatito", [])
+    assert check.unchanged == 5
+    apply(draft, content, staff.state)
+    assert text_of(draft, "pets cat").text == "Gatito"
+    assert text_of(draft, "older").text == PIPED_ES
 
 
 def test_segments_of_a_divided_text_are_joined(draft):
