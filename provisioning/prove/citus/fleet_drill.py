@@ -27,6 +27,8 @@ from provisioning.prove.fault_injection.verdict import Judge, read_back
 
 PEOPLE = 4_000
 PATIENCE = 240.0
+# Seconds of saves before each fault, and after the last.
+CALM = 20.0
 FORBIDDEN = (
     *("lost", "regressions", "lost_updates", "false_rejected"),
     *("crossed", "corrupt", "unexpected", "duplicated"),
@@ -60,6 +62,7 @@ def run(options: argparse.Namespace, seed: int) -> dict[str, Any]:
     load = Load(fleet, seed=seed, rate=options.rate, people=PEOPLE)
     worker = kill_primary(fleet, load, 1)
     coordinator = kill_primary(fleet, load, 0)
+    time.sleep(CALM)
     load.stop()
     primary = fleet.primary()
     if primary is None:
@@ -88,6 +91,7 @@ def kill_primary(fleet: CitusFleet, load: Load, number: int) -> float | None:
     """Kill a node's primary; return the seconds until saves succeed, None if never."""
     if not wait_until(load.is_steady, seconds=PATIENCE, pause=0.2):
         raise Refusal("Page saves do not succeed before the fault")
+    time.sleep(CALM)
     node = fleet.nodes[number]
     host = primary_of(node)
     if host is None:
