@@ -89,7 +89,7 @@ def compare_groups(
         return _no_comparison(len(thresholds))
     anchors = _purified(raw, covariance)
     differences, errors = _anchored(raw, covariance, anchors)
-    p_values, adjusted = _significance(differences, errors)
+    p_values, adjusted = significance(differences, errors)
     sizes = size_classes(differences, errors, adjusted)
     empty = np.full(len(thresholds), np.nan)
 
@@ -173,7 +173,7 @@ def _purified(raw: Floats, covariance: Floats) -> Mask:
     anchors = np.ones(len(raw), dtype=np.bool_)
     for _ in range(PURIFICATIONS):
         differences, errors = _anchored(raw, covariance, anchors)
-        _, adjusted = _significance(differences, errors)
+        _, adjusted = significance(differences, errors)
         sizes = size_classes(differences, errors, adjusted)
         purified = np.array([size == NEGLIGIBLE for size in sizes])
         if purified.sum() < FEWEST_ANCHORS or (purified == anchors).all():
@@ -195,7 +195,7 @@ def _anchored(raw: Floats, covariance: Floats, anchors: Mask) -> tuple[Floats, F
     return centre @ raw, np.sqrt(np.clip(variance, 0, None))
 
 
-def _significance(differences: Floats, errors: Floats) -> tuple[Floats, Floats]:
+def significance(differences: Floats, errors: Floats) -> tuple[Floats, Floats]:
     """Return two-sided p-values, and those that hold the rate of false discoveries."""
     p_values = np.full(len(differences), np.nan)
     known = np.isfinite(differences) & (errors > 0)

@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 from reports.answers.item_codes import VALUE, ItemCodes
 from reports.answers.people import People
 from reports.models import Calibration
-from reports.rasch import MISSING, ResponseTable, measure_people
+from reports.rasch import (
+    MISSING,
+    PersonMeasures,
+    ResponseTable,
+    measure_people,
+    separation,
+)
 from reports.rasch.categories import CategoryDiagnostics, category_diagnostics
 from reports.rasch.dependence import (
     Contrast,
@@ -73,6 +79,18 @@ class MeasureDiagnostics:
     dependence: LocalDependence
     contrast: Contrast | None
     comparisons: Sequence[Comparison]
+    # Of each person of the release; NaN without a measure.
+    measured: Floats
+    # Of a table of these people, for other people of it.
+    table: ResponseTable
+    row: Integers
+    measures: PersonMeasures
+
+    def reliability(self, people: NDArray[np.bool_]) -> float:
+        """Return the reliability of the measures of some people."""
+        counts = np.bincount(self.row[people], minlength=len(self.table.people))
+        some = ResponseTable(self.table.categories, counts)
+        return separation(some, self.measures).reliability
 
 
 def diagnose(
@@ -101,6 +119,10 @@ def diagnose(
             for grouped in attributes
             for comparison in _comparisons(table, row, thresholds, grouped)
         ],
+        measures.wle[row],
+        table,
+        row,
+        measures,
     )
 
 

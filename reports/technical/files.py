@@ -12,8 +12,9 @@ from django.utils.translation import gettext as _
 
 from accounts.csv_injection import escape_formula
 from reports.models.exports import Export
+from reports.technical.people_tables import tables_of_people
 from reports.technical.source import read_source
-from reports.technical.tables import Row, tables
+from reports.technical.tables import Row, tables_of_items
 from survey.work.jobs import Progress
 from survey.work.requested_files import keep_files
 
@@ -31,7 +32,8 @@ def make_technical_report(export: Export, folder: Path, progress: Progress) -> N
     rows = 0
     with ZipFile(path, "w", ZIP_DEFLATED) as archive:
         archive.writestr("about.txt", ABOUT.read_bytes())
-        for name, lines in tables(source).items():
+        tables = {**tables_of_items(source), **tables_of_people(source)}
+        for name, lines in tables.items():
             content, written = csv_file(lines)
             archive.writestr(f"{name}.csv", content)
             rows += written

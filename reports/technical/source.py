@@ -8,8 +8,11 @@ is hidden here.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
+import numpy as np
 from django.utils.translation import gettext as _
 
 from reports.answers.people import People
@@ -22,12 +25,20 @@ from reports.results.visible import VisibleGroup, visible_groups
 from reports.scores.quality import visible_calibrations
 from reports.scores.scoring import read_answers
 from reports.scores.visible import measures_in_survey
+from reports.technical.careless import (
+    Flags,
+    fast_answers,
+    statements_of,
+    straight_lines,
+)
 from reports.technical.diagnostics import (
     LANGUAGE,
     GroupedPeople,
     MeasureDiagnostics,
     diagnose,
 )
+from reports.technical.estimates import Codes, Raked
+from reports.technical.roster import RosterGroup, roster_groups, roster_weights
 from survey.instrument.definitions.schema import MeasureDefinition, Measures
 from survey.models import Administration
 from survey.taking.published import published_survey
@@ -50,11 +61,23 @@ class TechnicalSource:
     everyone: VisibleGroup
     # Groups that the results show, by attribute and value.
     groups: Mapping[tuple[str, str], VisibleGroup]
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str]
+    # Rule -> who is judged and flagged by it, in the order of the people.
+    careless: Mapping[str, Flags]
+    roster: Sequence[RosterGroup]
+    # Weights of the people, and the attributes that they make like the roster.
+    weights: tuple[Raked, Sequence[str]] | None
+    # Of each person: the number of the school.
+    schools: Codes
 
     @property
     def measures(self) -> list[MeasureDefinition]:
         return self.content["measures"]
+
+    @property
+    def all_flags(self) -> Flags:
+        """Who is judged and flagged by any rule."""
+        return reduce(or_, self.careless.values())
 
     def shown_items(self, calibration: Calibration) -> set[str]:
         """Return the items that enough people have answered."""
@@ -94,6 +117,9 @@ def read_source(administration: Administration, progress: Progress) -> Technical
             )
         )
     groups, grouped = _visible_attributes(administration, answers.people)
+    roster = roster_groups(
+        administration, ["", *(people.attribute for people in grouped)]
+    )
     calibrations = visible_calibrations(administration, content)
     progress.begin_step(_("Calculating the measures."), total=len(calibrations))
     diagnostics = {}
@@ -111,6 +137,15 @@ def read_source(administration: Administration, progress: Progress) -> Technical
         everyone,
         groups,
         _labels(administration),
+        {
+            "same answers": straight_lines(
+                statements_of(version, content), answers.answers, len(answers.people)
+            ),
+            "fast answers": fast_answers(administration, answers.people),
+        },
+        roster,
+        roster_weights(roster, grouped),
+        np.unique(answers.people.schools, return_inverse=True)[1],
     )
 
 

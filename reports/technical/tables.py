@@ -1,4 +1,4 @@
-"""Make the rows of the tables of a technical report.
+"""Make the rows of the tables about measures, items and groups.
 
 Numbers are in logits unless a column says otherwise. `*` is hidden, and a blank does
 not exist.
@@ -24,7 +24,7 @@ from reports.technical.source import TechnicalSource
 Row = Sequence[Cell]
 
 
-def tables(source: TechnicalSource) -> Mapping[str, Iterator[Row]]:
+def tables_of_items(source: TechnicalSource) -> Mapping[str, Iterator[Row]]:
     """Return the rows of each file, with a header first."""
     makers: Sequence[Callable[[TechnicalSource], Iterator[Row]]] = (
         *(provenance, measures, items, thresholds, categories),
@@ -82,8 +82,8 @@ def measures(source: TechnicalSource) -> Iterator[Row]:
             *about,
             len(calibration.items),
             calibration.people,
-            *map(_rounded, (calibration.reliability, calibration.separation)),
-            *map(_rounded, (calibration.scale_mean, calibration.scale_deviation)),
+            *map(rounded, (calibration.reliability, calibration.separation)),
+            *map(rounded, (calibration.scale_mean, calibration.scale_deviation)),
             calibration.scale_unit,
             anchor.administration.name if anchor else "",
             *_dimension(source.diagnostics.get(name)),
@@ -104,10 +104,10 @@ def _dimension(diagnostics: MeasureDiagnostics | None) -> list[Cell]:
     ]
     contrast = diagnostics.contrast
     return [
-        _rounded(diagnostics.dependence.mean),
-        _rounded(max(pairs, default=None)),
-        _rounded(contrast.eigenvalue if contrast else None),
-        _rounded(contrast.share if contrast else None),
+        rounded(diagnostics.dependence.mean),
+        rounded(max(pairs, default=None)),
+        rounded(contrast.eigenvalue if contrast else None),
+        rounded(contrast.share if contrast else None),
     ]
 
 
@@ -140,9 +140,9 @@ def items(source: TechnicalSource) -> Iterator[Row]:
                     *about,
                     "anchored" if figures["is_anchored"] else "free",
                     figures["people"],
-                    *map(_rounded, map(figures.get, ("infit", "outfit"))),
-                    _rounded(figures["displacement"]),
-                    _rounded(loadings.get(name)),
+                    *map(rounded, map(figures.get, ("infit", "outfit"))),
+                    rounded(figures["displacement"]),
+                    rounded(loadings.get(name)),
                 ]
 
 
@@ -158,7 +158,7 @@ def thresholds(source: TechnicalSource) -> Iterator[Row]:
         *("measure", "item", "threshold", "from answer", "to answer"),
         *("logits", "standard error", "reversed"),
     )
-    for measure, calibration in _calibrations(source):
+    for measure, calibration in shown_calibrations(source):
         shown = source.shown_items(calibration)
         for item in calibration.items:
             if item["name"] not in shown:
@@ -171,7 +171,7 @@ def thresholds(source: TechnicalSource) -> Iterator[Row]:
                 yield [
                     *(measure, item["name"], number + 1),
                     *(answers[number], answers[number + 1]),
-                    *(_rounded(value), _rounded(error)),
+                    *(rounded(value), rounded(error)),
                     "yes" if value < before else "no",
                 ]
                 before = value
@@ -183,7 +183,7 @@ def categories(source: TechnicalSource) -> Iterator[Row]:
         *("measure", "item", "answer", "category", "people", "percent"),
         *("mean measure", "falls", "outfit"),
     )
-    for measure, diagnostics, shown in _diagnosed(source):
+    for measure, diagnostics, shown in diagnosed(source):
         for item, of_item in zip(
             diagnostics.items, diagnostics.categories, strict=True
         ):
@@ -200,9 +200,9 @@ def categories(source: TechnicalSource) -> Iterator[Row]:
                     figures = [HIDDEN] * 3
                 elif place is not None:
                     figures = [
-                        _rounded(float(of_item.mean_measures[place]), 2),
+                        rounded(float(of_item.mean_measures[place]), 2),
                         "yes" if of_item.falls[place] else "no",
-                        _rounded(float(of_item.outfit[place]), 2),
+                        rounded(float(of_item.outfit[place]), 2),
                     ]
                 yield [
                     *(measure, item["name"], value, place),
@@ -229,7 +229,7 @@ def dif(source: TechnicalSource) -> Iterator[Row]:
         *("measure", "item", "attribute", "reference group", "focal group"),
         *("difference", "standard error", "p", "adjusted p", "class", "in the mean"),
     )
-    for measure, diagnostics, shown in _diagnosed(source):
+    for measure, diagnostics, shown in diagnosed(source):
         for comparison in diagnostics.comparisons:
             hidden = _hidden_in(source, comparison.attribute, comparison.reference)
             hidden |= _hidden_in(source, comparison.attribute, comparison.focal)
@@ -246,10 +246,10 @@ def dif(source: TechnicalSource) -> Iterator[Row]:
                     continue
                 yield [
                     *about,
-                    _rounded(float(of_items.differences[place])),
-                    _rounded(float(of_items.standard_errors[place])),
-                    _rounded(float(of_items.p_values[place])),
-                    _rounded(float(of_items.adjusted[place])),
+                    rounded(float(of_items.differences[place])),
+                    rounded(float(of_items.standard_errors[place])),
+                    rounded(float(of_items.p_values[place])),
+                    rounded(float(of_items.adjusted[place])),
                     of_items.sizes[place],
                     "yes" if of_items.anchors[place] else "no",
                 ]
@@ -269,7 +269,7 @@ def groups(source: TechnicalSource) -> Iterator[Row]:
 
 def dependence(source: TechnicalSource) -> Iterator[Row]:
     yield "measure", "item", "other item", "Q3", "corrected Q3", "dependent"
-    for measure, diagnostics, shown in _diagnosed(source):
+    for measure, diagnostics, shown in diagnosed(source):
         q3, corrected = diagnostics.dependence.q3, diagnostics.dependence.corrected
         names = [item["name"] for item in diagnostics.items]
         for pair in combinations(range(len(names)), 2):
@@ -278,28 +278,28 @@ def dependence(source: TechnicalSource) -> Iterator[Row]:
                 continue
             yield [
                 *(measure, first, second),
-                *(_rounded(float(q3[pair])), _rounded(float(corrected[pair]))),
+                *(rounded(float(q3[pair])), rounded(float(corrected[pair]))),
                 "yes" if corrected[pair] > MOST_Q3 else "no",
             ]
 
 
-def _calibrations(source: TechnicalSource) -> Iterator[tuple[str, Calibration]]:
+def shown_calibrations(source: TechnicalSource) -> Iterator[tuple[str, Calibration]]:
     for definition in source.measures:
         calibration = source.calibrations.get(definition["name"])
         if calibration is not None:
             yield definition["name"], calibration
 
 
-def _diagnosed(
+def diagnosed(
     source: TechnicalSource,
 ) -> Iterator[tuple[str, MeasureDiagnostics, set[str]]]:
     """Yield each measure that is shown, and its items that are."""
-    for name, calibration in _calibrations(source):
+    for name, calibration in shown_calibrations(source):
         if name in source.diagnostics:
             yield name, source.diagnostics[name], source.shown_items(calibration)
 
 
-def _rounded(value: float | None, digits: int = 4) -> float | None:
+def rounded(value: float | None, digits: int = 4) -> float | None:
     if value is None or not math.isfinite(value):
         return None
     return round(value, digits)

@@ -119,6 +119,7 @@ def test_a_statistician_downloads_what_the_scores_are_made_of(
     assert reverse("export_codebook", args=[export.pk]) not in page.text
     file = client.get(reverse("export_download", args=[export.pk]))
     assert file["Content-Disposition"].endswith('.zip"')
+    file.close()
     for codebook in ("export_codebook", "export_codebook_table"):
         assert client.get(reverse(codebook, args=[export.pk])).status_code == 404
     assert AuditEntry.objects.filter(action="ask for technical report").count() == 1
@@ -228,7 +229,9 @@ def test_a_report_cannot_be_downloaded_after_a_role_ended(
     report_of(fall, statistician)
     path = reverse("export_download", args=[Export.objects.get().pk])
     log_in(client, statistician)
-    assert client.get(path).status_code == 200
+    file = client.get(path)
+    assert file.status_code == 200
+    file.close()
     roles = Membership.objects.filter(user=statistician)
     assert roles.update(district=staff.riverside)
     assert client.get(path).status_code == 404
@@ -307,3 +310,89 @@ def test_there_is_no_report_while_the_state_is_hidden(fall, statistician):
         administration=fall, level="state", attribute=""
     ).update(is_hidden=True)
     assert "There is no technical report" in failure_of(fall, statistician)
+
+
+def test_the_people_who_answered_are_compared_with_the_roster(
+    answered,
+    staff,  # noqa: F811
+    statistician,
+):
+    # Of 600 girls and 1,000 boys on the roster, 500 each have answered.
+    for sex, language, people in (("f", "en", 100), ("m", "es", 500)):
+        fields = {"attributes": {"sex": sex}, "language": language, "grade": "07"}
+        enrol(answered, staff.lincoln, people, **fields)
+    scored(answered)
+    tables = report_of(answered, statistician)
+    by_sex = {row["value"]: row for row in rows_of(tables["response"], attribute="sex")}
+    assert by_sex["f"]["on the roster"] == "600"
+    assert by_sex["f"]["finished"] == by_sex["m"]["finished"] == "500"
+    assert float(by_sex["f"]["percent finished"]) == pytest.approx(83.3)
+    assert float(by_sex["m"]["from"]) < 50 < float(by_sex["m"]["to"])
+    assert float(by_sex["m"]["percent of the roster"]) == pytest.approx(62.5)
+    assert float(by_sex["m"]["percent of those who started"]) == 50
+
+    # Girls agree less with q2: like the roster, the mean is higher.
+    [weighted] = rows_of(
+        tables["effects"], measure="trust", people="weighted to the roster"
+    )
+    assert float(weighted["change of the mean"]) > 0.01
+    assert float(weighted["largest weight"]) == pytest.approx(1.25, abs=0.01)
+    assert weighted["like the roster by"] == "sex language"
+    assert float(weighted["distance from the roster"]) == 0
+    [error] = rows_of(tables["errors"], measure="trust")
+    assert float(error["standard error of independent people"]) == pytest.approx(
+        float(error["standard deviation"]) / 1000**0.5, rel=0.01
+    )
+
+
+def enrol(administration, school, people, **fields):
+    """Put people on the roster who never start."""
+    Respondent.objects.bulk_create(
+        Respondent(
+            administration=administration,
+            school=school,
+            code_digest=f"silent {fields} {number}".encode(),
+            code_key_version=1,
+            **fields,
+        )
+        for number in range(people)
+    )
+
+
+def careless(administration, school, people):
+    take_part(
+        administration,
+        school,
+        [["4"] * 7] * people,
+        grade="07",
+        attributes={"sex": "m"},
+    )
+
+
+def test_careless_people_are_counted_and_left_out_of_nothing(
+    answered,
+    staff,  # noqa: F811
+    statistician,
+):
+    careless(answered, staff.lincoln, 30)
+    scored(answered)
+    tables = report_of(answered, statistician)
+    [row] = rows_of(tables["careless"], rule="same answers")
+    assert 30 <= int(row["flagged people"]) < 60
+    [rest] = rows_of(
+        tables["effects"], measure="trust", people="without careless answers"
+    )
+    # They agreed with all but the reversed statement.
+    assert float(rest["change of the mean"]) < -0.001
+    trust = Calibration.objects.get(administration=answered, measure="trust")
+    assert trust.people >= 1000
+
+
+def test_few_careless_people_are_hidden(answered, statistician):
+    Administration.objects.filter(pk=answered.pk).update(minimum_group=100)
+    scored(Administration.objects.get(pk=answered.pk))
+    tables = report_of(answered, statistician)
+    [row] = rows_of(tables["careless"], rule="same answers")
+    assert (row["flagged people"], row["percent"]) == ("<100", "*")
+    for row in rows_of(tables["effects"], people="without careless answers"):
+        assert row["change of the mean"] == row["reliability"] == "*"
