@@ -126,6 +126,10 @@ COMMANDS = {
         "release.bill_of_materials",
         "Writes a software bill of materials of this version",
     ),
+    "simulate_dif": (
+        "prove.simulations.diagnostics",
+        "Counts false and missed findings about items of simulated measures",
+    ),
     "test_containers": (
         "containers.trial",
         "Builds container images, starts them all, and answers a survey there",

@@ -56,6 +56,9 @@ scores_urls = [
     path("quality/", quality.scores_quality, name="scores_quality"),
     path("quality.csv", quality.scores_quality_csv, name="scores_quality_csv"),
     path(CALCULATE, quality.scores_quality_calculate, name="scores_quality_calculate"),
+    path(
+        "quality/report/", quality.scores_quality_report, name="scores_quality_report"
+    ),
     path(ITEM, quality.scores_quality_item, name="scores_quality_item"),
 ]
 

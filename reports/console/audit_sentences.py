@@ -29,6 +29,9 @@ SENTENCES = {
     ),
     "ask for export": gettext_noop("{who} asked for an export: {subject}"),
     "ask for export with names": gettext_noop("{who} asked for names in {subject}"),
+    "ask for technical report": gettext_noop(
+        "{who} asked for a technical report: {subject}"
+    ),
     "make export": gettext_noop("The export that {who} asked for was made: {subject}"),
     "download results": gettext_noop("{who} downloaded results: {subject}"),
     "share results": gettext_noop("{who} shared results with schools: {subject}"),

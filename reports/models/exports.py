@@ -25,6 +25,11 @@ RESPONSES = (Capability.SEE_RESPONSES,)
 IDENTITIES = (Capability.SEE_RESPONSES, Capability.SEE_IDENTITIES)
 
 
+# The format of a technical report, which is asked for on a page of its own and so is no
+# choice of `Export.Format`.
+TECHNICAL = "technical"
+
+
 class ValueType(models.TextChoices):
     """What the answers in a column are."""
 
@@ -163,6 +168,8 @@ class Export(ChecksummedFile, district=Reference.MOVED, school=Reference.MOVED):
     def format_label(self) -> str:
         if self.is_panel:
             return str(PANEL_FORMATS[self.format])
+        if self.is_technical:
+            return _("Technical report, CSV tables in a ZIP file")
         return self.get_format_display()
 
     @property
@@ -189,7 +196,13 @@ class Export(ChecksummedFile, district=Reference.MOVED, school=Reference.MOVED):
         return words[self.role, self.finished_only]
 
     @property
+    def is_technical(self) -> bool:
+        return self.format == TECHNICAL
+
+    @property
     def suffix(self) -> str:
+        if self.is_technical:
+            return ".zip"
         return ".xlsx" if self.format == self.Format.XLSX else ".csv"
 
 

@@ -84,7 +84,7 @@ def calibrate(
     )
     covariance = np.zeros((sum(steps), sum(steps)))
     if len(free):
-        free, precision = _optimum(objective, information, free)
+        free, precision = optimum(objective, information, free)
         covariance = design @ precision @ design.T / people
     thresholds = fixed + design @ free
     value, gradient = objective(free)
@@ -101,7 +101,7 @@ def calibrate(
     )
 
 
-def _optimum(
+def optimum(
     objective: Callable[[Floats], tuple[float, Floats]],
     information: Callable[[Floats], Floats],
     start: Floats,
@@ -111,7 +111,7 @@ def _optimum(
     # taken with that of the start, which the search corrects as it goes.
     ridge = SMALLEST_INFORMATION * np.eye(len(start))
     inverse = np.linalg.inv(information(start) + ridge)
-    optimum = minimize(
+    end = minimize(
         objective,
         start,
         jac=True,
@@ -122,10 +122,10 @@ def _optimum(
         },
     )
     precision: Floats = np.asarray(
-        np.linalg.pinv(information(optimum.x), hermitian=True), np.float64
+        np.linalg.pinv(information(end.x), hermitian=True), np.float64
     )
     # One step of Newton's from where the search ended.
-    return optimum.x - precision @ objective(optimum.x)[1], precision
+    return end.x - precision @ objective(end.x)[1], precision
 
 
 def _design(
@@ -137,18 +137,18 @@ def _design(
     if model == RATING_SCALE:
         if len(set(steps)) > 1 or anchors:
             raise ValueError("The rating-scale model needs equal items, not anchored")
-        places = _centred(len(steps))[item_of]
-        distances = np.tile(_centred(steps[0]), (len(steps), 1))
+        places = centred(len(steps))[item_of]
+        distances = np.tile(centred(steps[0]), (len(steps), 1))
         return np.zeros(total), np.hstack([places, distances])
     if not anchors:
-        return np.zeros(total), _centred(total)
+        return np.zeros(total), centred(total)
     fixed = np.zeros(total)
     for item, values in anchors.items():
         fixed[item_of == item] = values
     return fixed, np.eye(total)[:, ~np.isin(item_of, list(anchors))]
 
 
-def _centred(size: int) -> Floats:
+def centred(size: int) -> Floats:
     """Return the design of values with sum 0, of which the last is not free."""
     return np.vstack([np.eye(size - 1), -np.ones((1, size - 1))])
 

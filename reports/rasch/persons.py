@@ -77,9 +77,7 @@ def moments(
     result = np.zeros((3, len(measures), len(thresholds)))
     for item, steps in enumerate(thresholds):
         category = np.arange(len(steps) + 1)
-        logits = category * measures[:, None] - np.append(0, np.cumsum(steps))
-        probability = np.exp(logits - logits.max(axis=1, keepdims=True))
-        probability /= probability.sum(axis=1, keepdims=True)
+        probability = category_chances(measures, steps)
         mean = probability @ category
         distance = category - mean[:, None]
         result[0, :, item] = mean
@@ -87,6 +85,15 @@ def moments(
         result[2, :, item] = (probability * distance**3).sum(axis=1)
     mean, variance, third = result * answered
     return mean, variance, third
+
+
+def category_chances(measures: Floats, steps: Floats) -> Floats:
+    """Return the probabilities [measure, category] of an item with these thresholds."""
+    logits = np.arange(len(steps) + 1) * measures[:, None]
+    logits = logits - np.append(0, np.cumsum(steps))
+    chances: Floats = np.exp(logits - logits.max(axis=1, keepdims=True))
+    chances /= chances.sum(axis=1, keepdims=True)
+    return chances
 
 
 def _solve(

@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from provisioning.commands import (
     ROOT,
@@ -37,11 +38,16 @@ from provisioning.installation.environment import (
 
 HERE = Path(__file__).parent
 DATA_SETS = HERE / "data_sets"
-R_PACKAGES = ("r-cran-erm", "r-cran-psychotools", "r-cran-psychtools")
+R_PACKAGES = (
+    *("r-cran-erm", "r-cran-psychotools", "r-cran-psychtools"),
+    *("r-cran-survey", "r-cran-sandwich"),
+)
 
 # In logits; for fit statistics in mean squares.
 MOST_DIFFERENCE = 0.02
 MOST_BIAS = 0.02
+# Of groups, residuals, clusters and weights: R's figures are rounded.
+MOST_OF_DIAGNOSTICS = 0.0005
 COVERAGE = (0.93, 0.97)
 COMPARED = ("threshold", "person", "fit")
 MODELS = {"RM": "partial_credit", "PCM": "partial_credit", "RSM": "rating_scale"}
@@ -68,6 +74,7 @@ def main() -> int:
         if options.with_r:
             data_sets = Path(folder, "data_sets")
             make_data_sets(data_sets)
+        of_diagnostics = compare_diagnostics(data_sets)
         differences = [
             compare(data_set, Path(folder, data_set.name))
             for data_set in sorted(data_sets.iterdir())
@@ -83,16 +90,20 @@ def main() -> int:
         ),
     )
     most = {name: max(getattr(each, name) for each in differences) for name in COMPARED}
-    figures = {
+    figures: dict[str, Any] = {
         "data_sets": len(differences),
         **{f"max_{name}_difference": value for name, value in most.items()},
+        "diagnostics": of_diagnostics,
+        "max_diagnostics_difference": max(of_diagnostics.values()),
         **recover(options.simulations),
     }
     figures["passed"] = (
         max(most.values()) <= MOST_DIFFERENCE
+        and figures["max_diagnostics_difference"] <= MOST_OF_DIAGNOSTICS
         and figures["simulated_bias"] <= MOST_BIAS
         and COVERAGE[0] <= figures["simulated_coverage"] <= COVERAGE[1]
     )
+    figures["diagnostics"] = {n: f"{each:.1e}" for n, each in of_diagnostics.items()}
     print(json.dumps({name: rounded(value) for name, value in figures.items()}))
     return 0 if figures["passed"] else 1
 
@@ -101,7 +112,8 @@ def parse_options() -> argparse.Namespace:
     parser = command_parser(
         "Estimates thresholds, person measures and fit of the data sets"
         " beside it, and compares them with what eRm, an independent program,"
-        " estimated from the same answers. Then simulates"
+        " estimated from the same answers; and differences of groups, residuals,"
+        " errors of clusters and weights with R's. Then simulates"
         " answers and looks for bias, and for how often 95 % intervals hold the true"
         f" thresholds. Exits 1 beyond {MOST_DIFFERENCE} logits.",
         simulations=(200, "of surveys"),
@@ -120,7 +132,23 @@ def make_data_sets(folder: Path) -> None:
         with step(f"Installing {' '.join(R_PACKAGES)}"):
             install_packages(R_PACKAGES)
     with step("Making data sets and estimating with eRm"):
-        output_of(["Rscript", HERE / "make_data_sets.R", folder], failing="R failed")
+        for script in ("make_data_sets.R", "make_diagnostics.R"):
+            output_of(["Rscript", HERE / script, folder], failing="R failed")
+
+
+def compare_diagnostics(data_sets: Path) -> dict[str, float]:
+    """Return the largest differences of diagnostics, by what they are of."""
+    with step("Comparing groups, residuals, clusters and weights"):
+        output = output_of(
+            [
+                *(PYTHON, "-m", "provisioning.prove.rasch_agreement.diagnostics"),
+                str(data_sets),
+            ],
+            failing="The comparison failed",
+            cwd=ROOT,
+        )
+    differences: dict[str, float] = json.loads(output)
+    return differences
 
 
 def compare(data_set: Path, folder: Path) -> Difference:
@@ -199,9 +227,9 @@ def largest(pairs: Iterable[tuple[str, str]]) -> float:
     )
 
 
-def rounded(value: float) -> float | None:
+def rounded(value: object) -> object:
     """Return a number for JSON, which knows no infinity."""
-    if not math.isfinite(value):
+    if isinstance(value, float) and not math.isfinite(value):
         return None
     return round(value, 5) if isinstance(value, float) else value
 

@@ -172,15 +172,15 @@ def export_codebook(request: StaffRequest, pk: int) -> HttpResponseBase:
 @require_GET
 def export_codebook_table(request: StaffRequest, pk: int) -> HttpResponseBase:
     export = _own_export_or_404(request, pk)
-    # An older export has only the page.
-    if not export.codebook_table_name:
-        raise Http404
     return _send_codebook(request, export, "codebook_table_name")
 
 
 def _send_codebook(
     request: StaffRequest, export: Export, field: str
 ) -> HttpResponseBase:
+    # An older export has only the page, and a technical report none.
+    if not getattr(export, field):
+        raise Http404
     name = f"{_stem(export)}-codebook"
     return send(export, request, action="download codebook", as_name=name, field=field)
 

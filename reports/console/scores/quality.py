@@ -29,6 +29,7 @@ from reports.scores.quality import (
 )
 from reports.scores.visible import measures_in_survey
 from reports.suppression import HIDDEN
+from reports.technical.requests import may_request
 from survey.fieldwork.administrations import may_manage
 from survey.instrument.definitions.schema import Measures
 from survey.models import Administration, Job, PublishedSurvey
@@ -173,6 +174,7 @@ class QualityPage:
     # Problems of the whole administration.
     problems: Sequence[Problem]
     may_decide: bool
+    may_request_report: bool
     # The calculation that has not ended, or the last one.
     job: Job | None
     is_published: bool
@@ -206,6 +208,7 @@ class QualityPage:
             if scoring
             else [],
             may_manage(request.permissions, administration),
+            bool(scoring) and may_request(request.permissions),
             job,
             Publication.objects.filter(
                 administration=administration,

@@ -25,7 +25,9 @@ from reports.console.scores.quality import (
 )
 from reports.scores.drift import DecisionRefused, anchor_item, release_item
 from reports.scores.job import request_scores
+from reports.technical.requests import request_technical_report
 from survey.fieldwork.administrations import DatabaseBusy
+from survey.work.requested_files import QuotaExceeded
 
 
 @needs(Capability.SEE_RESPONSES)
@@ -48,6 +50,23 @@ def scores_quality_csv(request: StaffRequest, pk: int) -> HttpResponse:
     )
     filename = f"quality-of-measures-{page.administration.name}.csv"
     return csv_response(csv_rows(page), filename=filename)
+
+
+@needs(Capability.SEE_RESPONSES)
+@require_POST
+def scores_quality_report(request: StaffRequest, pk: int) -> HttpResponse:
+    """Request the technical report, and lead to the export that it is."""
+    page = QualityPage.of(request, pk)
+    if not page.may_request_report:
+        raise Http404
+    try:
+        export = request_technical_report(
+            administration=page.administration, by=request.user, request=request
+        )
+    except QuotaExceeded as refused:
+        messages.error(request, str(refused))
+        return redirect("scores_quality", pk)
+    return redirect("export_detail", export.pk)
 
 
 @needs(Capability.MANAGE_SURVEYS)

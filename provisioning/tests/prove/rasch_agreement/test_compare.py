@@ -17,6 +17,7 @@ from provisioning.installation.environment import manage as estimate
 from provisioning.prove.rasch_agreement import compare
 
 SMALLEST = ("public_rsmdat", "two_categories")
+ESTIMATED = ("thresholds", "persons", "items")
 RECOVERED = {
     "simulations": 200,
     "simulated_bias": 0.004,
@@ -95,7 +96,7 @@ def test_estimates_like_those_of_erm_pass(agreement):
     assert status == 0
     assert figures["passed"] is True
     assert figures["data_sets"] == len(SMALLEST)
-    for name in ("threshold", "person", "fit"):
+    for name in ("threshold", "person", "fit", "diagnostics"):
         assert 0 <= figures[f"max_{name}_difference"] < 0.001
     assert {name: figures[name] for name in RECOVERED} == RECOVERED
 
@@ -107,12 +108,16 @@ def test_estimates_like_those_of_erm_pass(agreement):
         ("thresholds", "threshold", "0.5", "max_threshold_difference"),
         ("persons", "mle", "0.5", "max_person_difference"),
         ("items", "infit", "2.5", "max_fit_difference"),
+        ("dif", "error", "0.5", "max_diagnostics_difference"),
+        ("q3", "q3", "0.5", "max_diagnostics_difference"),
+        ("estimates", "value", "1.5", "max_diagnostics_difference"),
     ],
 )
 def test_another_estimate_ends_with_1(
     agreement, data_sets, table, column, value, figure
 ):
-    change(data_sets / "public_rsmdat" / f"{table}.csv.gz", column, value)
+    name = "public_rsmdat" if table in ESTIMATED else "two_categories"
+    change(data_sets / name / f"{table}.csv.gz", column, value)
     status, figures = agreement()
     assert (status, figures["passed"]) == (1, False)
     assert figures[figure] > compare.MOST_DIFFERENCE
