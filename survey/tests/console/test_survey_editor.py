@@ -751,7 +751,7 @@ def test_a_grid_is_a_type_to_choose(editor, draft):
     draft.refresh_from_db()
     block = read_rows_of(draft).draft.pages[0].blocks[0]
     assert block.is_grid and [item.name for item in block.items] == ["pet"]
-    # A request that is sent repeated changes nothing, and a statement is no grid.
+    # A request that is sent again changes nothing, and a statement is no grid.
     changes = draft.changes.count()
     repeated = editor.type(address, "grid", seen="select_one", at=pet)
     assert (repeated.status_code, repeated.json()["at"]) == (200, grid)
