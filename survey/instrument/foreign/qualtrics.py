@@ -95,7 +95,7 @@ def string(value: Any) -> str:
 
 
 def is_blank(value: Any) -> bool:
-    blank = (None, "", "false", "No", "None", False, [], {})
+    blank: tuple[Any, ...] = (None, "", "false", "No", "None", False, [], {})
     parts = listing(value)
     return value in blank or bool(parts) and all(part in blank for part in parts)
 
@@ -598,8 +598,8 @@ class QualtricsConverter:
             if name not in OPTION_PARTS and not is_blank(value)
         }
         if parts:
-            names = {"names": quoted(", ".join(parts))}
-            losses.append(_("not taken over: %(names)s") % names)
+            part = ", ".join(parts)
+            losses.append(_("not taken over: %(names)s") % {"names": quoted(part)})
         return losses
 
     def refuse(self, question: Question, reason: str) -> None:

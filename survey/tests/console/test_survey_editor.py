@@ -753,8 +753,8 @@ def test_a_grid_is_a_type_to_choose(editor, draft):
     assert block.is_grid and [item.name for item in block.items] == ["pet"]
     # A request that is sent again changes nothing, and a statement is no grid.
     changes = draft.changes.count()
-    again = editor.type(address, "grid", seen="select_one", at=pet)
-    assert (again.status_code, again.json()["at"]) == (200, grid)
+    repeated = editor.type(address, "grid", seen="select_one", at=pet)
+    assert (repeated.status_code, repeated.json()["at"]) == (200, grid)
     assert draft.changes.count() == changes
     for name in ("pet", "why"):
         assert '<option value="grid">' not in editor.page(editor.key(name))

@@ -74,15 +74,21 @@ def test_workbook_with_problems_is_fixed_and_becomes_a_draft(staff, client):
     assert entry.district_id == staff.riverside.pk
     # What was read is not kept twice, and what was refused only for the choice.
     assert SurveyUpload.objects.get(survey=survey).content is None
-    kept = SurveyUpload.objects.get(survey=None)
-    assert uploads.can_leave_out(kept)
+    refused_upload = SurveyUpload.objects.get(survey=None)
+    assert uploads.can_leave_out(refused_upload)
     later = timezone.now() - uploads.MAX_AGE_UNREAD - timedelta(minutes=1)
-    SurveyUpload.objects.filter(pk=kept.pk).update(created_at=later)
-    read_at = kept.read_at
+    SurveyUpload.objects.filter(pk=refused_upload.pk).update(created_at=later)
+    read_at = refused_upload.read_at
     send(client, book(version="2"))
-    kept.refresh_from_db()
-    assert (kept.content, kept.report, kept.read_at) == (None, [], read_at)
-    page = client.get(reverse("survey_uploaded", args=[kept.pk])).content.decode()
+    refused_upload.refresh_from_db()
+    assert (refused_upload.content, refused_upload.report, refused_upload.read_at) == (
+        None,
+        [],
+        read_at,
+    )
+    page = client.get(
+        reverse("survey_uploaded", args=[refused_upload.pk])
+    ).content.decode()
     assert "5 problems" in page and "without" not in page
 
 
