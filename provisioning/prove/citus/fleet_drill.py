@@ -59,7 +59,7 @@ def run(options: argparse.Namespace, seed: int) -> dict[str, Any]:
         controls = Path(fault_injection.__file__).with_name("controls.sql").read_text()
         fleet.execute(controls.format(administration=ADMINISTRATION, people=PEOPLE))
     built = time.monotonic() - began
-    load = Load(fleet, seed=seed, rate=options.rate, people=PEOPLE)
+    load = Load.of(fleet, seed=seed, rate=options.rate, people=PEOPLE)
     worker = kill_primary(fleet, load, 1)
     coordinator = kill_primary(fleet, load, 0)
     time.sleep(CALM)
