@@ -16,6 +16,7 @@ from reports.results import job as results_job
 from reports.results import recorded_times
 from reports.school_report import archives
 from reports.scores import job as scores_job
+from reports.technical import job as technical_job
 from survey.work import requested_files
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "roll_up_rates",
     "scores_job",
     "start_due_results",
+    "technical_job",
 ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +36,11 @@ PERMISSIONS_CHANGED = gettext_lazy(
 )
 
 
+Maker = Callable[[Export, Path, Progress], None]
+# Formats that are made above this package, and their makers.
+FURTHER_FORMATS: dict[str, Maker] = {}
+
+
 class CountMismatch(Exception):
     """The file does not contain what the database counted in its snapshot."""
 
@@ -54,11 +59,8 @@ def make_export(export: Export, folder: Path, progress: Progress) -> None:
     # The person may have lost the role since requesting it.
     if not export.is_allowed(Permissions(export.by)):
         raise JobRefused(PERMISSIONS_CHANGED)
-    if export.is_technical:
-        # It needs SciPy, which takes 0.5 s and 40 MB.
-        from reports.technical.files import make_technical_report
-
-        make_technical_report(export, folder, progress)
+    if maker := FURTHER_FORMATS.get(export.format):
+        maker(export, folder, progress)
         return
     result = build_files(export, folder, progress)
     keep_export(export, folder, result, progress)

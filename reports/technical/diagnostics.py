@@ -19,7 +19,7 @@ from reports.rasch import (
     measure_people,
     separation,
 )
-from reports.rasch.categories import CategoryDiagnostics, category_diagnostics
+from reports.rasch.category_diagnostics import CategoryDiagnostics, category_diagnostics
 from reports.rasch.dependence import (
     Contrast,
     LocalDependence,
@@ -131,14 +131,24 @@ def categories_of(item: Mapping[str, Any], answers: ItemCodes) -> Integers:
 
     `item` is as in `reports.scores.calibration.ItemResult`.
     """
-    number = {
-        item["options"][option]: place
-        for place, option in enumerate(item["categories"])
-    }
+    number = dict(zip(item["options"], option_categories(item), strict=True))
     lookup = np.full(VALUE + len(answers.values), MISSING, dtype=np.int8)
     for place, value in enumerate(answers.values):
-        lookup[VALUE + place] = number.get(value, MISSING)
+        category = number.get(value)
+        lookup[VALUE + place] = MISSING if category is None else category
     return np.asarray(lookup[answers.codes])
+
+
+def option_categories(item: Mapping[str, Any]) -> list[int | None]:
+    """Return the category of each option, numbered as the thresholds.
+
+    None if nobody chose it; neighbouring options may share one. `item` is as in
+    `reports.scores.calibration.ItemResult`.
+    """
+    if "option_categories" in item:
+        return list(item["option_categories"])
+    number = {option: place for place, option in enumerate(item["categories"])}
+    return [number.get(option) for option in range(len(item["options"]))]
 
 
 def _comparisons(

@@ -18,7 +18,7 @@ from reports.rasch.dependence import MOST_Q3
 from reports.results.visible import VisibleGroup
 from reports.suppression import HIDDEN
 from reports.suppression.end_coding import coded_cells
-from reports.technical.diagnostics import MeasureDiagnostics
+from reports.technical.diagnostics import MeasureDiagnostics, option_categories
 from reports.technical.source import TechnicalSource
 
 Row = Sequence[Cell]
@@ -114,7 +114,8 @@ def _dimension(diagnostics: MeasureDiagnostics | None) -> list[Cell]:
 def items(source: TechnicalSource) -> Iterator[Row]:
     header = (
         *("measure", "item", "question", "reversed", "state", "people"),
-        *("infit", "outfit", "displacement", "loading on first contrast"),
+        *("infit", "outfit", "displacement", "standard error of displacement"),
+        "loading on first contrast",
     )
     yield header
     for definition in source.measures:
@@ -131,9 +132,9 @@ def items(source: TechnicalSource) -> Iterator[Row]:
                 "yes" if item["reversed"] else "no",
             ]
             if name not in stored:
-                yield [*about, "left out", *[None] * 5]
+                yield [*about, "left out", *[None] * 6]
             elif name not in shown:
-                yield [*about, *[HIDDEN] * 6]
+                yield [*about, *[HIDDEN] * 7]
             else:
                 figures = stored[name]
                 yield [
@@ -142,6 +143,7 @@ def items(source: TechnicalSource) -> Iterator[Row]:
                     figures["people"],
                     *map(rounded, map(figures.get, ("infit", "outfit"))),
                     rounded(figures["displacement"]),
+                    rounded(figures.get("displacement_error")),
                     rounded(loadings.get(name)),
                 ]
 
@@ -163,7 +165,15 @@ def thresholds(source: TechnicalSource) -> Iterator[Row]:
         for item in calibration.items:
             if item["name"] not in shown:
                 continue
-            answers = [item["options"][place] for place in item["categories"]]
+            of_option = option_categories(item)
+            answers = [
+                " ".join(
+                    option
+                    for option, place in zip(item["options"], of_option, strict=True)
+                    if place == category
+                )
+                for category in range(len(item["thresholds"]) + 1)
+            ]
             before = -math.inf
             for number, (value, error) in enumerate(
                 zip(item["thresholds"], item["standard_errors"], strict=True)
@@ -171,7 +181,9 @@ def thresholds(source: TechnicalSource) -> Iterator[Row]:
                 yield [
                     *(measure, item["name"], number + 1),
                     *(answers[number], answers[number + 1]),
-                    *(rounded(value), rounded(error)),
+                    # The benchmark's thresholds are taken as they are.
+                    rounded(value),
+                    None if item["is_anchored"] else rounded(error),
                     "yes" if value < before else "no",
                 ]
                 before = value
@@ -192,9 +204,8 @@ def categories(source: TechnicalSource) -> Iterator[Row]:
             # The mean of few people could be calculated from the others.
             minimum = source.administration.minimum_group
             is_hidden = ((of_item.counts > 0) & (of_item.counts < minimum)).any()
-            number = {option: place for place, option in enumerate(item["categories"])}
-            for option, value in enumerate(item["options"]):
-                place = number.get(option)
+            of_option = option_categories(item)
+            for value, place in zip(item["options"], of_option, strict=True):
                 figures: list[Cell] = [None] * 3
                 if place is not None and is_hidden:
                     figures = [HIDDEN] * 3
@@ -302,4 +313,5 @@ def diagnosed(
 def rounded(value: float | None, digits: int = 4) -> float | None:
     if value is None or not math.isfinite(value):
         return None
-    return round(value, digits)
+    # Without a minus sign before 0.
+    return round(value, digits) + 0.0

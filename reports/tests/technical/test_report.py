@@ -119,7 +119,7 @@ def test_a_statistician_downloads_what_the_scores_are_made_of(
     assert reverse("export_codebook", args=[export.pk]) not in page.text
     file = client.get(reverse("export_download", args=[export.pk]))
     assert file["Content-Disposition"].endswith('.zip"')
-    file.close()
+    assert b"".join(file)
     for codebook in ("export_codebook", "export_codebook_table"):
         assert client.get(reverse(codebook, args=[export.pk])).status_code == 404
     assert AuditEntry.objects.filter(action="ask for technical report").count() == 1
@@ -231,7 +231,7 @@ def test_a_report_cannot_be_downloaded_after_a_role_ended(
     log_in(client, statistician)
     file = client.get(path)
     assert file.status_code == 200
-    file.close()
+    assert b"".join(file)
     roles = Membership.objects.filter(user=statistician)
     assert roles.update(district=staff.riverside)
     assert client.get(path).status_code == 404
@@ -270,8 +270,8 @@ def test_means_are_hidden_where_a_category_has_few_people(answered, statistician
     assert {row["mean measure"] for row in rows} == {"*"}
     # Their number is a bound.
     assert rows[0]["people"].startswith("<")
-    others = rows_of(tables["categories"], item="q2")
-    assert "*" not in {row["mean measure"] for row in others}
+    of_q2 = rows_of(tables["categories"], item="q2")
+    assert "*" not in {row["mean measure"] for row in of_q2}
 
     # Without the rule, the mean of four people would be there.
     Administration.objects.filter(pk=answered.pk).update(minimum_group=1)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from reports.rasch import MISSING, ResponseTable, calibrate, measure_people
-from reports.rasch.categories import category_diagnostics
+from reports.rasch.category_diagnostics import category_diagnostics
 from reports.tests.rasch.simulated import simulate
 
 STEPS = [[-1.5, -0.3, 0.6], [-0.8, 0.2, 1.0], [-1.0, 0.4, 1.6], [-0.6, -0.2, 0.6]] * 3
