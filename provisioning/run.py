@@ -114,6 +114,10 @@ COMMANDS = {
         "release.bill_of_materials",
         "Writes a software bill of materials of this version",
     ),
+    "simulate_bands": (
+        "prove.simulations.bands",
+        "Counts bands of simulated schools that are wrong, or made of chance",
+    ),
     "test_containers": (
         "containers.trial",
         "Builds container images, starts them all, and answers a survey there",

@@ -45,6 +45,7 @@ from reports.scores.visible import (
     measures_in_survey,
     visible_scores,
 )
+from reports.scores.words import score_figures
 from survey.instrument.definitions.measures import measures_of
 from survey.instrument.definitions.schema import Measures
 from survey.models import Administration
@@ -55,7 +56,7 @@ BATCH = 500
 # In figures of everybody.
 FEWEST_SCHOOLS = 10
 # Goes up when frozen content means something else, so that pages can tell.
-FORMAT = 4
+FORMAT = 5
 
 
 class Frame(TypedDict):
@@ -94,8 +95,9 @@ class Summary(TypedDict):
     rate: Rate
     # How many of them.
     schools: int
-    # By measure or essential: score and standard error in points; null is hidden.
-    scores: dict[str, tuple[int, float | None] | None]
+    # By measure or essential, as `SCORE_COLUMNS`; null is hidden. Before format 5, the
+    # first two, and the score was not drawn to a mean.
+    scores: dict[str, Sequence[float | None] | None]
 
 
 class Answers(TypedDict):
@@ -410,14 +412,7 @@ def _summary(rates: Sequence[Rate], scores: Scores) -> Summary:
             eligible=eligible, finished=finished, rate=percent(finished, eligible)
         ),
         schools=len(rates),
-        scores={
-            name: (
-                (score.score, None if score.error is None else round(score.error, 1))
-                if score
-                else None
-            )
-            for name, score in scores.items()
-        },
+        scores={name: score_figures(score) or None for name, score in scores.items()},
     )
 
 

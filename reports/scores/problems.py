@@ -19,6 +19,7 @@ class Kind(StrEnum):
     NO_PEOPLE = "no_people"
     NO_SPREAD = "no_spread"
     FEW_SCHOOLS = "few_schools"
+    NO_DIFFERENCES = "no_differences"
     UNANSWERED = "unanswered"
     ONE_CATEGORY = "one_category"
     UNUSED_CATEGORY = "unused_category"
@@ -40,6 +41,10 @@ SENTENCES = {
     Kind.FEW_SCHOOLS: gettext_noop(
         "Too few schools have enough answers to compare schools. So 20 points are one"
         " standard deviation of people here, and not of schools."
+    ),
+    Kind.NO_DIFFERENCES: gettext_noop(
+        "Chance alone can explain how far schools differ on this measure. So it has no"
+        " bands such as “strong”."
     ),
     Kind.UNANSWERED: gettext_noop(
         "Nobody answered %(item)s. The measure was calculated without it."

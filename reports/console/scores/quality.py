@@ -27,7 +27,7 @@ from reports.scores.quality import (
     reliability_sentence,
     visible_calibrations,
 )
-from reports.scores.visible import measures_in_survey
+from reports.scores.visible import differences_of, measures_in_survey
 from reports.suppression import HIDDEN
 from survey.fieldwork.administrations import may_manage
 from survey.instrument.definitions.schema import Measures
@@ -36,6 +36,12 @@ from survey.taking.published import published_survey
 
 RELEASE, ANCHOR = "release", "anchor"
 MISSING = "–"
+# Columns of files: how far schools differ, and people of the same school, in logits.
+DIFFERENCES = (
+    "intraclass correlation",
+    "standard deviation of schools",
+    "standard deviation within schools",
+)
 
 
 class DecisionForm(forms.Form):
@@ -148,10 +154,14 @@ class MeasureLine:
         calibration = self.calibration
         if calibration is None:
             return []
+        differences = differences_of(calibration)
         return [
             (_("People"), format_count(calibration.people)),
             (_("Reliability"), format_number(calibration.reliability)),
             (_("Separation"), format_number(calibration.separation)),
+            (_("ICC"), format_number(differences.intraclass_correlation)),
+            (_("Deviation of schools"), format_number(differences.between)),
+            (_("Deviation within schools"), format_number(differences.within)),
         ]
 
     @property
@@ -305,7 +315,8 @@ def csv_rows(page: QualityPage) -> Iterator[Sequence[Cell]]:
     most = max((len(item.stored.get("thresholds", ())) for item in shown), default=0)
     header = (
         *("measure", "item", "question", "state", "drifted", "released because"),
-        *("people of measure", "reliability", "separation", "anchored to"),
+        *("people of measure", "reliability", "separation", *DIFFERENCES),
+        "anchored to",
         *("survey", "survey version", "software", "calculated at"),
         *("people with an answer", "infit", "outfit", "displacement"),
         *(f"threshold {n}" for n in range(1, most + 1)),
@@ -320,6 +331,7 @@ def csv_rows(page: QualityPage) -> Iterator[Sequence[Cell]]:
             calibration.people,
             _rounded(calibration.reliability),
             _rounded(calibration.separation),
+            *map(_rounded, school_figures(calibration)),
             measure.benchmark.name if measure.benchmark else "",
             *measure.survey,
             calibration.software,
@@ -342,6 +354,13 @@ def csv_rows(page: QualityPage) -> Iterator[Sequence[Cell]]:
                 *of_measure,
                 *figures,
             ]
+
+
+def school_figures(calibration: Calibration) -> list[float | None]:
+    """Return the figures of `DIFFERENCES`."""
+    differences = differences_of(calibration)
+    correlation = differences.intraclass_correlation
+    return [correlation, differences.between, differences.within]
 
 
 def _rounded(value: float | None) -> float | None:

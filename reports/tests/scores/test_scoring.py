@@ -92,7 +92,7 @@ def kinds(administration, measure="trust"):
     return [
         (problem["kind"], problem.get("item", ""))
         for problem in calibration.problems
-        if problem["kind"] != "few_schools"
+        if problem["kind"] not in ("few_schools", "no_differences")
     ]
 
 
@@ -593,10 +593,13 @@ class TestScale:
         people = np.array([20.0] * 12 + [3.0])
         means = np.append(random.normal(0, 0.3, 12), 9.0)
         sums = scale.Sums(people, people * means, people * (means**2 + 1))
-        benchmark_scale = scale.benchmark_scale(sums)
-        assert benchmark_scale.unit == "schools"
-        assert benchmark_scale.deviation == pytest.approx(means[:12].std(ddof=1))
+        benchmark_scale = scale.benchmark_scale(sums, 0.3)
+        assert (benchmark_scale.unit, benchmark_scale.deviation) == ("schools", 0.3)
         assert benchmark_scale.mean == pytest.approx(np.average(means, weights=people))
+        # Where chance alone can explain that they differ, it is that of people.
+        assert scale.benchmark_scale(sums, 0.0).unit == "people"
+        few = scale.Sums(people[4:], sums.sums[4:], sums.squares[4:])
+        assert scale.benchmark_scale(few, 0.3).unit == "people"
 
     @pytest.mark.parametrize(
         ("points", "band"), [(19.49, 1), (19.5, 2), (39.5, 3), (59.4, 3), (99, 5)]

@@ -1,0 +1,1 @@
+"""Simulate surveys of which the truth is known, and count what scores say wrongly."""
