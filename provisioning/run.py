@@ -118,6 +118,10 @@ COMMANDS = {
         "prove.simulations.bands",
         "Counts bands of simulated schools that are wrong, or made of chance",
     ),
+    "simulate_drift": (
+        "prove.simulations.drift",
+        "Counts items of simulated waves that are called drifted by mistake",
+    ),
     "test_containers": (
         "containers.trial",
         "Builds container images, starts them all, and answers a survey there",

@@ -7,13 +7,14 @@ same answers. Items match by name.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS
 
 from reports.models import Calibration, ReleasedItem
-from reports.rasch import ResponseTable
 from reports.scores.calibration import Anchor
 from reports.scores.problems import Kind, Problem
 from reports.scores.scale import Scale
@@ -46,16 +47,9 @@ class Benchmark:
 
 
 def benchmark_of(
-    administration: Administration,
-    measure: str,
-    options: Options,
-    table: ResponseTable,
+    administration: Administration, measure: str, options: Options
 ) -> Benchmark:
-    """Return the benchmark of a measure. 2 statements.
-
-    An item in whose answers there is a category that nobody chose in the benchmark
-    cannot be anchored: that category has no threshold there.
-    """
+    """Return the benchmark of a measure. 2 statements."""
     survey = administration.published.survey
     earlier = Calibration.objects.filter(
         measure=measure,
@@ -75,23 +69,32 @@ def benchmark_of(
         earlier = earlier.filter(pk__lt=first)
     candidates = list(earlier)
     for calibration in candidates:
-        same = {
-            item["name"]: Anchor(tuple(item["categories"]), tuple(item["thresholds"]))
+        anchors = {
+            item["name"]: anchor_of(item)
             for item in calibration.items
             if list(options.get(item["name"], ())) == item["options"]
-        }
-        anchors = {
-            name: anchor
-            for place, name in enumerate(options)
-            if (anchor := same.get(name))
-            and set(table.category_counts(place).nonzero()[0].tolist())
-            <= set(anchor.categories)
         }
         if anchors:
             unanchored = [name for name in options if name not in anchors]
             problems = [Problem(Kind.NOT_ANCHORED, item=name) for name in unanchored]
             return Benchmark(calibration, anchors, problems)
     return Benchmark(problems=[Problem(Kind.ALL_CHANGED)] if candidates else [])
+
+
+def anchor_of(item: Mapping[str, Any]) -> Anchor:
+    """Return a stored `ItemResult` as an anchor.
+
+    Older ones have the options that somebody chose; the others belong to the category
+    below them.
+    """
+    categories = item.get("option_categories")
+    if categories is None:
+        places = range(len(item["options"]))
+        used = item["categories"]
+        categories = [max(bisect_right(used, place) - 1, 0) for place in places]
+    return Anchor(
+        tuple(categories), tuple(item["thresholds"]), item.get("covariances", {})
+    )
 
 
 def released_items(administration: Administration) -> dict[str, set[str]]:

@@ -16,6 +16,7 @@ from itertools import islice
 
 import numpy as np
 import scipy
+from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
@@ -272,9 +273,14 @@ def _calculate(
     table, row = table_of(
         [_categories(answers.answers[item], options[item]) for item in options]
     )
-    benchmark = benchmark_of(administration, name, options, table)
+    benchmark = benchmark_of(administration, name, options)
     result = calibrate_measure(
-        table, list(options), options, anchors=benchmark.anchors, released=released
+        table,
+        list(options),
+        options,
+        anchors=benchmark.anchors,
+        released=released,
+        fewest_answers=settings.FEWEST_ANSWERS_OF_A_MEASURE,
     )
     measured = result.measures[row]
     sums = [grouping.sums(measured) for grouping in groupings]
@@ -414,6 +420,9 @@ def _store_measure(
             "schools_mean": measure.differences.mean,
             "schools_deviation": measure.differences.between,
             "people_deviation": measure.differences.within,
+            "linking_error": measure.result.linking_error
+            if measure.anchored_to
+            else None,
             "problems": [problem.as_json() for problem in measure.problems],
             "survey_digest": administration.published_id,
             "software": SOFTWARE,

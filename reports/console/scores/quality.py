@@ -21,12 +21,13 @@ from reports.console.scores.rates import no_scores
 from reports.console.scores.table import measure_columns
 from reports.models import Calibration, Publication, ReleasedItem
 from reports.scores.job import SCORE_JOBS
-from reports.scores.problems import MOST_DISPLACEMENT, Kind, Problem
+from reports.scores.problems import Kind, Problem
 from reports.scores.quality import (
     fit_words,
     reliability_sentence,
     visible_calibrations,
 )
+from reports.scores.scale import CERTAIN
 from reports.scores.visible import differences_of, measures_in_survey
 from reports.suppression import HIDDEN
 from survey.fieldwork.administrations import may_manage
@@ -36,11 +37,19 @@ from survey.taking.published import published_survey
 
 RELEASE, ANCHOR = "release", "anchor"
 MISSING = "–"
+# Columns of files, of items, and how they are stored.
+FIGURES = {
+    "infit": "infit",
+    "outfit": "outfit",
+    "displacement": "displacement",
+    "displacement standard error": "displacement_error",
+}
 # Columns of files: how far schools differ, and people of the same school, in logits.
 DIFFERENCES = (
     "intraclass correlation",
     "standard deviation of schools",
     "standard deviation within schools",
+    "linking error",
 )
 
 
@@ -80,7 +89,7 @@ class ItemLine:
 
     @property
     def has_drifted(self) -> bool:
-        return abs(self.stored.get("displacement") or 0) > MOST_DISPLACEMENT
+        return bool(self.stored.get("has_drifted"))
 
     @property
     def decision(self) -> str:
@@ -125,7 +134,9 @@ class ItemLine:
     def displacement(self) -> str:
         if not self.stored:
             return self._missing
-        return format_number(self.stored["displacement"])
+        error = self.stored.get("displacement_error")
+        logits = format_number(self.stored["displacement"])
+        return logits if error is None else f"{logits} {_margin(error)}"
 
     @property
     def _missing(self) -> str:
@@ -162,6 +173,7 @@ class MeasureLine:
             (_("ICC"), format_number(differences.intraclass_correlation)),
             (_("Deviation of schools"), format_number(differences.between)),
             (_("Deviation within schools"), format_number(differences.within)),
+            (_("Linking error"), _margin(calibration.linking_error)),
         ]
 
     @property
@@ -318,7 +330,7 @@ def csv_rows(page: QualityPage) -> Iterator[Sequence[Cell]]:
         *("people of measure", "reliability", "separation", *DIFFERENCES),
         "anchored to",
         *("survey", "survey version", "software", "calculated at"),
-        *("people with an answer", "infit", "outfit", "displacement"),
+        *("people with an answer", *FIGURES),
         *(f"threshold {n}" for n in range(1, most + 1)),
     )
     yield header
@@ -341,11 +353,11 @@ def csv_rows(page: QualityPage) -> Iterator[Sequence[Cell]]:
             stored = item.stored
             figures: list[Cell] = [
                 stored.get("people"),
-                *map(_rounded, map(stored.get, ("infit", "outfit", "displacement"))),
+                *(_rounded(stored.get(key)) for key in FIGURES.values()),
                 *map(_rounded, stored.get("thresholds", ())),
             ]
             if item.is_hidden:
-                figures = [HIDDEN] * (4 + most)
+                figures = [HIDDEN] * (1 + len(FIGURES) + most)
             drifted = "yes" if item.has_drifted else "no"
             because = item.release.because if item.release else ""
             yield [
@@ -360,7 +372,12 @@ def school_figures(calibration: Calibration) -> list[float | None]:
     """Return the figures of `DIFFERENCES`."""
     differences = differences_of(calibration)
     correlation = differences.intraclass_correlation
-    return [correlation, differences.between, differences.within]
+    within = differences.within
+    return [correlation, differences.between, within, calibration.linking_error]
+
+
+def _margin(error: float | None) -> str:
+    return MISSING if error is None else f"±{format_number(CERTAIN * error)}"
 
 
 def _rounded(value: float | None) -> float | None:
