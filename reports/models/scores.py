@@ -129,6 +129,28 @@ class ReleasedItem(Table):
         return f"{self.item} of {self.measure} in {self.administration_id}"
 
 
+class ChosenBenchmark(Table):
+    """A person's decision to which administration of a survey others are compared."""
+
+    administration = models.OneToOneField(
+        "survey.Administration",
+        on_delete=models.CASCADE,
+        primary_key=True,
+        related_name="chosen_benchmark",
+    )
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.PROTECT,
+        null=True,
+        related_name="+",
+    )
+    at = models.DateTimeField(auto_now_add=True)
+    because = models.CharField(max_length=500)
+
+    def __str__(self) -> str:
+        return f"benchmark {self.administration_id}"
+
+
 class ScoreRow(Table):
     """The scores of one group of people at one place."""
 

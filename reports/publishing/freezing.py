@@ -45,7 +45,7 @@ from reports.scores.visible import (
     measures_in_survey,
     visible_scores,
 )
-from reports.scores.words import score_figures
+from reports.scores.words import benchmark_title, score_figures
 from survey.instrument.definitions.measures import measures_of
 from survey.instrument.definitions.schema import Measures
 from survey.models import Administration
@@ -367,8 +367,12 @@ class Freezer:
         languages = published_survey(administration.published_id).languages
         calibrations = list(
             Calibration.objects.filter(administration=administration)
-            .select_related("anchored_to__administration__published__survey")
-            .select_related("administration__published__survey")
+            .select_related(
+                "anchored_to__administration__published__survey",
+                "anchored_to__administration__scoring",
+                "administration__published__survey",
+                "administration__scoring",
+            )
             .exclude(scale_deviation=None)
         )
         benchmarks = [
@@ -379,7 +383,8 @@ class Freezer:
             with translation.override(report_language_for(code)):
                 titles[code] = administration.title
                 benchmark_titles = {
-                    benchmark.administration.title for benchmark in benchmarks
+                    benchmark_title(benchmark.administration)
+                    for benchmark in benchmarks
                 }
                 of_benchmarks[code] = sorted(benchmark_titles)
         rated = self.administration.rates.filter(eligible__gt=0).count()

@@ -273,7 +273,8 @@ def _calculate(
     table, row = table_of(
         [_categories(answers.answers[item], options[item]) for item in options]
     )
-    benchmark = benchmark_of(administration, name, options)
+    answered = int(table.people[table.answered.any(axis=1)].sum())
+    benchmark = benchmark_of(administration, name, options, people=answered)
     result = calibrate_measure(
         table,
         list(options),

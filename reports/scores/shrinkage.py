@@ -100,9 +100,9 @@ class Shrinkage:
         reliability = self.reliability(people) or 1.0
         return self.center + reliability * (points - self.center)
 
-    def error(self, people: float) -> float:
-        """Return the standard error of the likely score."""
-        return self.between * math.sqrt(1 - self.reliability(people))
+    def error(self, reliability: float) -> float:
+        """Return the standard error of a likely score."""
+        return self.between * math.sqrt(1 - reliability)
 
 
 def likely_error(error: float | None, reliability: float) -> float | None:

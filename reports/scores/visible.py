@@ -100,7 +100,7 @@ class VisibleScore(NamedTuple):
                 score = rounded(within_scale(shrinkage.draw(mean, people)))
             # Of a single person, no error is known.
             if reliability and error is not None:
-                error = shrinkage.error(people)
+                error = shrinkage.error(reliability)
         return cls(
             mean if score is None else score,
             *(benchmarks, people, error, reliability),

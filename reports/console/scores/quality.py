@@ -19,7 +19,7 @@ from reports.answers.texts import localizer_for
 from reports.console.scores.access import ScoresScope
 from reports.console.scores.rates import no_scores
 from reports.console.scores.table import measure_columns
-from reports.models import Calibration, Publication, ReleasedItem
+from reports.models import Calibration, ChosenBenchmark, Publication, ReleasedItem
 from reports.scores.job import SCORE_JOBS
 from reports.scores.problems import Kind, Problem
 from reports.scores.quality import (
@@ -29,6 +29,7 @@ from reports.scores.quality import (
 )
 from reports.scores.scale import CERTAIN
 from reports.scores.visible import differences_of, measures_in_survey
+from reports.scores.words import benchmark_title
 from reports.suppression import HIDDEN
 from survey.fieldwork.administrations import may_manage
 from survey.instrument.definitions.schema import Measures
@@ -53,11 +54,7 @@ DIFFERENCES = (
 )
 
 
-class DecisionForm(forms.Form):
-    # What the page offered: a page from before must not do the opposite.
-    decision = forms.ChoiceField(
-        choices=((RELEASE, RELEASE), (ANCHOR, ANCHOR)), widget=forms.HiddenInput
-    )
+class ReasonForm(forms.Form):
     because = forms.CharField(
         label=gettext_lazy("Reason"),
         max_length=500,
@@ -65,6 +62,13 @@ class DecisionForm(forms.Form):
             "Kept under “Activity”, and shown to people who see this page."
         ),
         error_messages={"required": gettext_lazy("Say why you decide this.")},
+    )
+
+
+class DecisionForm(ReasonForm):
+    # What the page offered: a page from before must not do the opposite.
+    decision = forms.ChoiceField(
+        choices=((RELEASE, RELEASE), (ANCHOR, ANCHOR)), widget=forms.HiddenInput
     )
 
 
@@ -177,6 +181,10 @@ class MeasureLine:
         ]
 
     @property
+    def benchmark_title(self) -> str:
+        return benchmark_title(self.benchmark) if self.benchmark else ""
+
+    @property
     def benchmark(self) -> Administration | None:
         calibration = self.calibration
         return (
@@ -198,12 +206,13 @@ class QualityPage:
     # The calculation that has not ended, or the last one.
     job: Job | None
     is_published: bool
+    chosen: ChosenBenchmark | None
 
     @classmethod
     def of(cls, request: StaffRequest, pk: int) -> QualityPage:
         """Read the page; Http404 for users who do not see all responses.
 
-        9 statements.
+        10 statements.
         """
         scope = ScoresScope.of(request, pk)
         if not scope.sees_quality:
@@ -234,6 +243,10 @@ class QualityPage:
                 published_at__isnull=False,
                 withdrawn_at=None,
             ).exists(),
+            ChosenBenchmark.objects.using(DEFAULT_DB_ALIAS)
+            .filter(administration=administration)
+            .select_related("by")
+            .first(),
         )
 
     @property

@@ -408,7 +408,7 @@ class TestReading:
         publish(fall)
         text = page("published_school", fall.pk, staff.lincoln.pk).text
         reading = text[text.index('id="reading"') :]
-        average = f"50 is the average of “{fall.title}”"
+        average = f"50 is the average of “{fall.title} (about "
         assert average in text[: text.index('id="reading"')]
         order = [average, "A measure sums up", "Methods", "standard deviation"]
         places = [reading.index(words) for words in order]

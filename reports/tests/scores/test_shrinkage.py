@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from reports.publishing.csv_files import score_rows
+from reports.publishing.page import frozen_score
 from reports.scores.scale import SCHOOLS, Scale, Sums
 from reports.scores.shrinkage import (
     SchoolDifferences,
@@ -12,7 +14,12 @@ from reports.scores.shrinkage import (
     estimate_differences,
 )
 from reports.scores.visible import VisibleScore, essential_of
-from reports.scores.words import score_figures, score_tone, score_words
+from reports.scores.words import (
+    SCORE_COLUMNS,
+    score_figures,
+    score_tone,
+    score_words,
+)
 
 
 def sums(random, between, sizes, within=1.0):
@@ -62,7 +69,7 @@ def test_likely_scores_are_closer_to_the_true_ones():
     likely = np.array(
         [shrinkage.draw(mean, n) for mean, n in zip(raw, people, strict=True)]
     )
-    errors = np.array([shrinkage.error(n) for n in people])
+    errors = np.array([shrinkage.error(shrinkage.reliability(n)) for n in people])
     wrong = likely - (50 + 100 * true)
     assert np.square(wrong).mean() < 0.7 * np.square(raw - 50 - 100 * true).mean()
     # The error is that of the likely score.
@@ -109,6 +116,25 @@ def test_an_older_score_keeps_its_band_and_says_what_its_error_allows():
     assert (score_words(score), score_tone(score)) == ("strong", 4)
     assert score_words(score._replace(error=5.0)) == "strong, but could be neutral"
     assert score_words(score._replace(error=None)) == "strong"
+
+
+def test_publications_of_both_formats_are_read():
+    older, newer = frozen_score([65, 3.0]), frozen_score([65, 3.0, 0.4, 70, 4.0])
+    assert (older.band, older.error, older.is_unreliable) == (4, 3.0, False)
+    assert (newer.band, newer.error, newer.is_unreliable) == (4, 3.0, True)
+    assert frozen_score([65, 3.0, 0.0, 65, 3.0]).band == 0
+    rate = {"eligible": 9, "finished": 8, "rate": 88}
+    frame = {"measures": {"essentials": [], "measures": [{"name": "m"}]}}
+    place = ("school", "d", "s", "Name")
+    for figures, cells in (
+        ([65, 3.0], [65, 3.0, None, None, None]),
+        ([65, 3.0, 0.4, 70, 4.0], [65, 3.0, 0.4, 70, 4.0]),
+        (None, ["*"] * 5),
+    ):
+        summary = {"rate": rate, "schools": 1, "scores": {"m": figures}}
+        header, row = score_rows(frame, [(*place, summary)])
+        assert header[-5:] == [f"m{suffix}" for suffix in SCORE_COLUMNS]
+        assert row[-5:] == cells
 
 
 def test_changes_are_those_of_the_answers_alone():
