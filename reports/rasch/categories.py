@@ -26,8 +26,8 @@ def joined_categories(
         neighbours = [
             place for place in (rarest - 1, rarest + 1) if 0 <= place < len(sizes)
         ]
-        other = min(neighbours, key=lambda place: sizes[place])
-        low, high = sorted((rarest, other))
+        neighbour = min(neighbours, key=lambda place: sizes[place])
+        low, high = sorted((rarest, neighbour))
         sizes[low : high + 1] = [sizes[low] + sizes[high]]
         options[low : high + 1] = [options[low] + options[high]]
     return tuple(

@@ -18,6 +18,7 @@ from reports.scores.visible import Scores, VisibleScore, measures_in_survey
 from reports.scores.words import (
     ScoreChange,
     band_tone,
+    band_words,
     change_words,
     score_change,
     score_tone,
@@ -98,6 +99,17 @@ class ScoreLine:
         if self.score is None:
             return ""
         return score_words(self.score, is_positive=self.is_positive)
+
+    @property
+    def band(self) -> str:
+        """Return the words without doubt."""
+        if self.score is None or not self.score.band:
+            return ""
+        return band_words(self.score.band, is_positive=self.is_positive)
+
+    @property
+    def is_doubtful(self) -> bool:
+        return bool(self.band and self.score and self.score.is_doubtful)
 
     @property
     def tone(self) -> int:

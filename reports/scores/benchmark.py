@@ -63,9 +63,14 @@ def comparable(administration: Administration) -> Q:
 def benchmark_of(
     administration: Administration, measure: str, options: Options, *, people: int
 ) -> Benchmark:
-    """Return the benchmark of a measure that so many people answered. 2 statements."""
+    """Return the benchmark of a measure that so many people answered.
+
+    None if a person chose this administration. 3 statements.
+    """
+    if ChosenBenchmark.objects.filter(administration=administration).exists():
+        return Benchmark()
     administrations = Administration.objects.filter(comparable(administration))
-    others = list(
+    calibrations = list(
         Calibration.objects.filter(
             measure=measure,
             anchored_to=None,
@@ -81,16 +86,13 @@ def benchmark_of(
         )
         .order_by("pk")
     )
-    mine = [other for other in others if other.administration_id == administration.pk]
-    chosen: list[Calibration] = [other for other in others if other.is_chosen]
+    chosen: list[Calibration] = [each for each in calibrations if each.is_chosen]
     if not chosen:
         # Rows are kept when scores are calculated again: so the order is that of the
         # first calculations, and a benchmark stays one.
         first = _first_calculated(administration, measure)
-        earlier = [other for other in others if first is None or other.pk < first]
+        earlier = [each for each in calibrations if first is None or each.pk < first]
         chosen = _without_pilots(earlier, people)
-    elif chosen[0] in mine:
-        return Benchmark()
     for calibration in chosen:
         anchors = {
             item["name"]: anchor_of(item)

@@ -132,8 +132,8 @@ def choose_benchmark(
         chosen = ChosenBenchmark.objects.filter(administration=current)
         if chosen.exists():
             raise DecisionRefused(_("This survey round is the benchmark already."))
-        others = Administration.objects.filter(comparable(current))
-        ChosenBenchmark.objects.filter(administration__in=others).delete()
+        rounds = Administration.objects.filter(comparable(current))
+        ChosenBenchmark.objects.filter(administration__in=rounds).delete()
         ChosenBenchmark.objects.create(administration=current, by=by, because=because)
         audit.record(
             CHOOSE,

@@ -41,8 +41,8 @@ def _calculate(job: Job, progress: Progress, *, recalculate: bool) -> None:
         pk=job.subject_id or 0
     )
     outcome = score_administration(administration, progress, recalculate=recalculate)
-    for other in anchored_elsewhere(administration):
-        request_scores(other, recalculate=True)
+    for compared in anchored_elsewhere(administration):
+        request_scores(compared, recalculate=True)
     progress.message = (
         ngettext(
             "Ready: the scores of %(measures)s measure were calculated.",

@@ -49,7 +49,7 @@ def simulate(replications: int) -> dict[str, object]:
     drifted = np.where(np.arange(len(THRESHOLDS)) == MOVED, LOGITS, 0.0)
     for people in PEOPLE:
         size = str(people)
-        flagged, before, found = [], [], []
+        flagged, before, detected = [], [], []
         for seed in range(replications):
             random = np.random.default_rng([seed, people])
             result, _measures = waves(random, people, still)
@@ -57,10 +57,12 @@ def simulate(replications: int) -> dict[str, object]:
                 flagged.append(item.has_drifted)
                 before.append(abs(item.displacement or 0) > LIMIT_BEFORE)
             result, _measures = waves(random, people, drifted)
-            found += [i.has_drifted for i in result.items if i.name == f"q{MOVED + 1}"]
+            detected += [
+                i.has_drifted for i in result.items if i.name == f"q{MOVED + 1}"
+            ]
         counts["flagged_without_drift"][size] = flagged
         counts["flagged_without_drift_before"][size] = before
-        counts["found"][size] = found
+        counts["found"][size] = detected
     counts["trends_held"] = trends(replications)
     return {
         name: {key: round(float(np.mean(held)), 4) for key, held in of_name.items()}

@@ -73,6 +73,15 @@ def test_a_chosen_one_is_that_of_all_rounds(
     assert benchmark_of(pilot) == benchmark_of(fall) == spring
 
 
+def test_a_round_that_was_anchored_can_be_chosen(survey, staff, fall):
+    spring = scored(survey, staff, "spring", 200, 3)
+    assert benchmark_of(spring) == fall
+    choose_benchmark(administration=spring, because="All schools", by=staff.state)
+    run_jobs()
+    assert benchmark_of(spring) is None
+    assert benchmark_of(fall) == spring
+
+
 def test_rounds_of_others_are_left_alone(survey, staff, fall):
     teachers = scored(survey, staff, "teachers", 200, 4, role="teacher")
     choose_benchmark(administration=teachers, because="First", by=staff.state)

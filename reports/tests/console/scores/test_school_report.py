@@ -74,7 +74,7 @@ def test_a_report_compares_a_school_with_its_district_and_the_state(
     assert f"±{1.96 * round(school['trust'].error, 1):.1f}" in page
     # Schools do not differ in noise, and so not surely in the theme.
     assert school["noise"].band == school["safe"].band == 0
-    assert f"Safe school {school['safe'].score} no band: schools differ" in page
+    assert f"Safe school {school['safe'].score} No band: schools differ" in page
     assert "Question &lt;3&gt; (reversed)" in page
     assert "Lower scores are better." in page
     assert "50 is the average of “School climate" in page
