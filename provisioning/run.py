@@ -126,6 +126,14 @@ COMMANDS = {
         "release.bill_of_materials",
         "Writes a software bill of materials of this version",
     ),
+    "simulate_bands": (
+        "prove.simulations.bands",
+        "Counts bands of simulated schools that are wrong, or made of chance",
+    ),
+    "simulate_drift": (
+        "prove.simulations.drift",
+        "Counts items of simulated waves that are called drifted by mistake",
+    ),
     "simulate_dif": (
         "prove.simulations.diagnostics",
         "Counts false and missed findings about items of simulated measures",

@@ -56,6 +56,7 @@ scores_urls = [
     path("quality/", quality.scores_quality, name="scores_quality"),
     path("quality.csv", quality.scores_quality_csv, name="scores_quality_csv"),
     path(CALCULATE, quality.scores_quality_calculate, name="scores_quality_calculate"),
+    path("benchmark/", quality.scores_benchmark, name="scores_benchmark"),
     path(
         "quality/report/", quality.scores_quality_report, name="scores_quality_report"
     ),

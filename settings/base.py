@@ -218,6 +218,10 @@ CONTENT_SECURITY_POLICY = {
 # Whether the database is a Citus cluster; see survey/database/distribution.py.
 IS_DISTRIBUTED = env.bool("GROUNDSWELL_DISTRIBUTED", default=False)
 
+# People who answered fewer items of a measure have none: one item alone cannot show
+# whether a person's answers go together.
+FEWEST_ANSWERS_OF_A_MEASURE = env.int("GROUNDSWELL_FEWEST_ANSWERS", default=2)
+
 # Surveys can be reloaded without a network. If off, the service workers that
 # browsers have remove themselves.
 WORKS_OFFLINE = env.bool("GROUNDSWELL_OFFLINE", default=True)

@@ -10,7 +10,8 @@ from django.utils.translation import get_language_bidi
 from django.utils.translation import gettext as _
 
 from reports.charts.chart_rows import ChartRow
-from reports.scores.words import CERTAIN, LEFT_TO_RIGHT
+from reports.scores.scale import CERTAIN
+from reports.scores.words import LEFT_TO_RIGHT
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class Change:
         """Return the difference with its sign, for pages."""
         number = f"{self.difference:+,.{self.decimals}f}".replace("-", "−")
         if not round(self.difference, self.decimals):
-            number = f"±{abs(self.difference):,.{self.decimals}f}"
+            number = f"{0:.{self.decimals}f}"
         # From right to left, the sign would follow the number.
         return f"{LEFT_TO_RIGHT}{number}" if get_language_bidi() else number
 

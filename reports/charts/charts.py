@@ -35,7 +35,7 @@ from reports.releases.layout import Measured
 from reports.results.distributions import ItemDistribution
 from reports.results.visible import VisibleGroup
 from reports.school_report.parts import COMMA
-from reports.scores.words import CERTAIN
+from reports.scores.scale import CERTAIN
 from reports.suppression import HIDDEN
 from survey.instrument.definitions.scales import agreement_scales
 from survey.instrument.definitions.schema import (

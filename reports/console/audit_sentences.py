@@ -54,6 +54,9 @@ SENTENCES = {
     "anchor item of measure": gettext_noop(
         "{who} used an item for comparisons between seasons again: {subject}"
     ),
+    "choose benchmark": gettext_noop(
+        "{who} chose the benchmark that scores are compared with: {subject}"
+    ),
     "calculate scores again": gettext_noop(
         "{who} started calculating scores again: {subject}"
     ),

@@ -10,7 +10,13 @@ from reports.models.results import (
     GroupResults,
     ResultsRollUp,
 )
-from reports.models.scores import Calibration, ReleasedItem, ScoreRow, Scoring
+from reports.models.scores import (
+    Calibration,
+    ChosenBenchmark,
+    ReleasedItem,
+    ScoreRow,
+    Scoring,
+)
 
 __all__ = [
     "Calibration",
@@ -23,6 +29,7 @@ __all__ = [
     "PanelProject",
     "Publication",
     "PublishedPlace",
+    "ChosenBenchmark",
     "ReleasedItem",
     "ReleasedSentence",
     "ReportArchive",

@@ -17,7 +17,7 @@ from reports.models.results import GroupResults
 
 # What scores mean, and of whom they are. Scores in another format are shown nowhere,
 # and are calculated again (`reports.scores.job.start_outdated`).
-FORMAT = 2
+FORMAT = 3
 
 
 class ScoringQuerySet(models.QuerySet["Scoring"]):
@@ -76,6 +76,12 @@ class Calibration(Table):
     scale_mean = models.FloatField(null=True)
     scale_deviation = models.FloatField(null=True)
     scale_unit = models.CharField(max_length=8, blank=True)
+    # Of this administration, in logits: as `SchoolDifferences`. Null: not known.
+    schools_mean = models.FloatField(null=True)
+    schools_deviation = models.FloatField(null=True)
+    people_deviation = models.FloatField(null=True)
+    # The standard error of its place on the benchmark's scale; null for a benchmark.
+    linking_error = models.FloatField(null=True)
     problems = models.JSONField(default=list)
     # The published survey that people answered, and the programs that calculated.
     survey_digest = models.CharField(max_length=64)
@@ -123,6 +129,28 @@ class ReleasedItem(Table):
         return f"{self.item} of {self.measure} in {self.administration_id}"
 
 
+class ChosenBenchmark(Table):
+    """A person's decision to which administration of a survey others are compared."""
+
+    administration = models.OneToOneField(
+        "survey.Administration",
+        on_delete=models.CASCADE,
+        primary_key=True,
+        related_name="chosen_benchmark",
+    )
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.PROTECT,
+        null=True,
+        related_name="+",
+    )
+    at = models.DateTimeField(auto_now_add=True)
+    because = models.CharField(max_length=500)
+
+    def __str__(self) -> str:
+        return f"benchmark {self.administration_id}"
+
+
 class ScoreRow(Table):
     """The scores of one group of people at one place."""
 
@@ -135,6 +163,7 @@ class ScoreRow(Table):
     attribute = models.CharField(max_length=64, blank=True)
     value = models.CharField(max_length=200, blank=True)
     # Measure -> [people, mean in logits, its standard error or null, score or null].
+    # The score is drawn toward the mean of schools; changes are those of the means.
     measures = models.JSONField()
     # Essential -> score, and -> its standard error in points or null.
     essentials = models.JSONField(default=dict)

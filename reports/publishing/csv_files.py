@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from accounts.http import Cell
 from reports.publishing.freezing import Frame, Summary
 from reports.publishing.page import Content, coded_of, labels_of
+from reports.scores.words import SCORE_COLUMNS
 from reports.suppression import HIDDEN
 from reports.suppression.end_coding import coded_cells
 
@@ -51,18 +52,18 @@ def score_rows(
     scored = [part["name"] for part in (*content["essentials"], *content["measures"])]
     header: list[Cell] = [*PLACE, *RATE]
     for name in scored:
-        header += [name, f"{name} standard error"]
+        header += [f"{name}{suffix}" for suffix in SCORE_COLUMNS]
     yield header
     for *place, summary in places:
         rate = summary["rate"]
         cells: list[Cell] = [*place, rate["eligible"], rate["finished"], rate["rate"]]
         for name in scored:
-            if name not in summary["scores"]:
-                cells += [None, None]
-            elif (score := summary["scores"][name]) is None:
-                cells += [HIDDEN, HIDDEN]
+            blank = HIDDEN if name in summary["scores"] else None
+            if figures := summary["scores"].get(name):
+                # Publications from before have the first two.
+                cells += [*figures, *[None] * (len(SCORE_COLUMNS) - len(figures))]
             else:
-                cells += score
+                cells += [blank] * len(SCORE_COLUMNS)
         yield cells
 
 
@@ -101,8 +102,12 @@ def dictionary_rows(frame: Frame) -> Iterator[list[Cell]]:
     ):
         for name, description in columns.items():
             yield [kind, name, f"{description}. {STAR}.", *[""] * len(languages)]
+    for suffix, description in SCORE_COLUMNS.items():
+        name = f"MEASURE{suffix}"
+        cells = ["column of scores.csv", name, f"{description}. {STAR}."]
+        yield [*cells, *[""] * len(languages)]
     descriptions = {
-        "essential": "Mean of its measures, from 1 to 99",
+        "essential": "Mean of the scores of its measures, from 1 to 99",
         "measure": "Score from 1 to 99; 50 is the mean of the benchmark",
         "item": "Question",
         "answer": "Value of an answer",

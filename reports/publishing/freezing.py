@@ -45,6 +45,7 @@ from reports.scores.visible import (
     measures_in_survey,
     visible_scores,
 )
+from reports.scores.words import benchmark_title, score_figures
 from survey.instrument.definitions.measures import measures_of
 from survey.instrument.definitions.schema import Measures
 from survey.models import Administration
@@ -55,7 +56,7 @@ BATCH = 500
 # In figures of everybody.
 FEWEST_SCHOOLS = 10
 # Goes up when frozen content means something else, so that pages can tell.
-FORMAT = 4
+FORMAT = 5
 
 
 class Frame(TypedDict):
@@ -94,8 +95,9 @@ class Summary(TypedDict):
     rate: Rate
     # How many of them.
     schools: int
-    # By measure or essential: score and standard error in points; null is hidden.
-    scores: dict[str, tuple[int, float | None] | None]
+    # By measure or essential, as `SCORE_COLUMNS`; null is hidden. Before format 5, the
+    # first two, and the score was not drawn to a mean.
+    scores: dict[str, Sequence[float | None] | None]
 
 
 class Answers(TypedDict):
@@ -365,8 +367,12 @@ class Freezer:
         languages = published_survey(administration.published_id).languages
         calibrations = list(
             Calibration.objects.filter(administration=administration)
-            .select_related("anchored_to__administration__published__survey")
-            .select_related("administration__published__survey")
+            .select_related(
+                "anchored_to__administration__published__survey",
+                "anchored_to__administration__scoring",
+                "administration__published__survey",
+                "administration__scoring",
+            )
             .exclude(scale_deviation=None)
         )
         benchmarks = [
@@ -377,7 +383,8 @@ class Freezer:
             with translation.override(report_language_for(code)):
                 titles[code] = administration.title
                 benchmark_titles = {
-                    benchmark.administration.title for benchmark in benchmarks
+                    benchmark_title(benchmark.administration)
+                    for benchmark in benchmarks
                 }
                 of_benchmarks[code] = sorted(benchmark_titles)
         rated = self.administration.rates.filter(eligible__gt=0).count()
@@ -410,14 +417,7 @@ def _summary(rates: Sequence[Rate], scores: Scores) -> Summary:
             eligible=eligible, finished=finished, rate=percent(finished, eligible)
         ),
         schools=len(rates),
-        scores={
-            name: (
-                (score.score, None if score.error is None else round(score.error, 1))
-                if score
-                else None
-            )
-            for name, score in scores.items()
-        },
+        scores={name: score_figures(score) or None for name, score in scores.items()},
     )
 
 

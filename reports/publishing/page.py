@@ -362,8 +362,7 @@ class PublicPage:
             scores = place.summary["scores"]
             shown = None
             if score := scores.get(name):
-                points, error = score
-                shown = VisibleScore(points, frozenset(), error=error)
+                shown = frozen_score(score)
             is_hidden = name in scores and score is None
             lines.append(ScoreLine(label, shown, is_positive, is_hidden=is_hidden))
         return ReportPart(
@@ -381,6 +380,14 @@ class PublicPage:
 
     def _text(self, texts: Texts | None, otherwise: str = "") -> Text:
         return marked_text(self._localizer, texts, self.frame_language, otherwise)
+
+
+def frozen_score(figures: Sequence[float | None]) -> VisibleScore:
+    """Return a published score, of any format."""
+    points, error, reliability, *_means = [*figures, None]
+    return VisibleScore(
+        int(points or 0), frozenset(), error=error, reliability=reliability
+    )
 
 
 def name_of(place: Content) -> str:

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from reports.scores.scale import essential_score, rounded
-from reports.scores.visible import Scores, VisibleScore, measures_in
+from reports.scores.scale import rounded
+from reports.scores.shrinkage import Shrinkage
+from reports.scores.visible import Scores, VisibleScore, essential_of, measures_in
 from survey.instrument.definitions.schema import Measures
 
 
@@ -26,16 +27,19 @@ class MeasureSum:
     # The squares of the weighted errors; None if a school has no error.
     squares: float | None = 0.0
     benchmarks: frozenset[int] = frozenset()
+    shrinkage: Shrinkage | None = None
 
     def add(self, score: VisibleScore) -> None:
-        weight = score.people or 0
+        """Add a school, as its answers alone say: the sum is drawn for itself."""
+        weight, (points, error) = score.people or 0, score.of_answers
         self.weight += weight
-        self.points += weight * score.score
+        self.points += weight * points
         self.benchmarks |= score.benchmarks
-        if score.error is None or self.squares is None:
+        self.shrinkage = score.shrinkage
+        if error is None or self.squares is None:
             self.squares = None
         else:
-            self.squares += (weight * score.error) ** 2
+            self.squares += (weight * error) ** 2
 
     def total(self) -> VisibleScore | None:
         if not self.weight:
@@ -43,8 +47,13 @@ class MeasureSum:
         error = None
         if self.squares is not None:
             error = math.sqrt(self.squares) / self.weight
-        score = rounded(self.points / self.weight)
-        return VisibleScore(score, self.benchmarks, error=error)
+        return VisibleScore.drawn(
+            rounded(self.points / self.weight),
+            error,
+            benchmarks=self.benchmarks,
+            people=self.weight,
+            shrinkage=self.shrinkage,
+        )
 
 
 def shared_error(errors: Sequence[float], of_mean: float | None) -> float:
@@ -88,11 +97,12 @@ class SumOfScores:
         errors, weighted = [], {}
         for measure in measures_in(self.content, essential):
             score = scores.get(measure["name"])
-            if score and score.error is not None:
-                errors.append(score.error)
-                weighted[measure["name"]] = (score.people or 0) * score.error
+            if score and (error := score.of_answers[1]) is not None:
+                errors.append(error)
+                weighted[measure["name"]] = (score.people or 0) * error
         of_essential = scores.get(essential)
-        shared = shared_error(errors, of_essential.error if of_essential else None)
+        of_mean = of_essential.of_answers[1] if of_essential else None
+        shared = shared_error(errors, of_mean)
         for (first, error), (second, another) in combinations(weighted.items(), 2):
             self.shared[first, second] += shared * error * another
 
@@ -117,11 +127,8 @@ class SumOfScores:
         ]
         if len(known) < len(measures):
             return None
-        return VisibleScore(
-            essential_score([(score.score, way) for score, way in known]),
-            frozenset().union(*(score.benchmarks for score, _way in known)),
-            error=self._essential_error([measure["name"] for measure in measures]),
-        )
+        error = self._essential_error([measure["name"] for measure in measures])
+        return essential_of(known, error)
 
     def _essential_error(self, measures: Sequence[str]) -> float | None:
         variance = 0.0

@@ -37,6 +37,12 @@ class PersonMeasures:
     standard_error: Floats
     is_extreme: NDArray[np.bool_]
 
+    def rows(self, chosen: NDArray[np.bool_]) -> PersonMeasures:
+        return PersonMeasures(
+            *(self.mle[chosen], self.wle[chosen], self.standard_error[chosen]),
+            self.is_extreme[chosen],
+        )
+
 
 def measure_people(
     table: ResponseTable, thresholds: Sequence[Floats]

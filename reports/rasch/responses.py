@@ -60,6 +60,9 @@ class ResponseTable:
         patterns, pattern_of_row = np.unique(self.answered, axis=0, return_inverse=True)
         return patterns, pattern_of_row.reshape(-1)
 
+    def rows(self, chosen: NDArray[np.bool_]) -> ResponseTable:
+        return ResponseTable(self.categories[chosen], self.people[chosen])
+
     def select(self, items: list[int]) -> ResponseTable:
         """Return the table of these items only."""
         rows, row = np.unique(self.categories[:, items], axis=0, return_inverse=True)

@@ -13,15 +13,16 @@ from django.utils.translation import pgettext_lazy
 
 from reports.answers.texts import localizer_for, marked_text
 from reports.releases.levels import Place
-from reports.scores.scale import BANDS, HIGHEST, LOWEST
+from reports.scores.scale import BANDS, CERTAIN, HIGHEST, LOWEST
 from reports.scores.visible import Scores, VisibleScore, measures_in_survey
 from reports.scores.words import (
-    CERTAIN,
     ScoreChange,
     band_tone,
     band_words,
     change_words,
     score_change,
+    score_tone,
+    score_words,
 )
 from reports.suppression import HIDDEN
 from survey.instrument.definitions.schema import (
@@ -42,7 +43,9 @@ STRIP = 2
 # Colors in files, which have no style sheet for them: of bands, dots and lines, and
 # of the marks of the places around.
 FILLS = ("#c98f45", "#f0dcbc", "#eef1f3", "#c5e4e0", "#7fc4bb")
+MIDDLE_BAND = 2
 INK, MIDDLE_LINE = "#15232b", "#74848f"
+POINT = f'class="point" fill="{INK}"'
 MARK_FILLS = ("#fff", "#74848f")
 
 
@@ -70,9 +73,8 @@ class ScoreLine:
 
     @property
     def error(self) -> str:
-        if self.score is None or self.score.error is None:
-            return ""
-        return f"±{self.score.error:.1f}"
+        margin = self.margin
+        return "" if margin is None else f"±{margin:.1f}"
 
     @property
     def margin(self) -> float | None:
@@ -96,13 +98,24 @@ class ScoreLine:
     def words(self) -> str:
         if self.score is None:
             return ""
+        return score_words(self.score, is_positive=self.is_positive)
+
+    @property
+    def band(self) -> str:
+        """Return the words without doubt."""
+        if self.score is None or not self.score.band:
+            return ""
         return band_words(self.score.band, is_positive=self.is_positive)
+
+    @property
+    def is_doubtful(self) -> bool:
+        return bool(self.band and self.score and self.score.is_doubtful)
 
     @property
     def tone(self) -> int:
         if self.score is None:
             return 0
-        return band_tone(self.score.band, is_positive=self.is_positive)
+        return score_tone(self.score, is_positive=self.is_positive)
 
     @property
     def position(self) -> int:
@@ -117,7 +130,17 @@ class ScoreLine:
 
     @property
     def areas(self) -> SafeString:
+        """Return the bands; without color where the score is not reliable."""
+        if self.score and not self.tone:
+            return plain_area()
         return band_areas(is_positive=self.is_positive)
+
+
+def plain_area() -> SafeString:
+    return SafeString(
+        f'<rect class="band-0" fill="{FILLS[MIDDLE_BAND]}" x="0" y="4"'
+        f' width="{STRIP * (HIGHEST + 1)}" height="8" />'
+    )
 
 
 @cache
@@ -134,8 +157,9 @@ def band_areas(*, is_positive: bool) -> SafeString:
     return SafeString("".join(areas))
 
 
-def dot(x: float) -> str:
-    return f'<circle class="point" fill="{INK}" cx="{x}" cy="8" r="3.2" />'
+def dot(x: float, *, is_faded: bool = False) -> str:
+    style = f'class="point faded" fill="{MIDDLE_LINE}"' if is_faded else POINT
+    return f'<circle {style} cx="{x}" cy="8" r="3.2" />'
 
 
 def earlier_dot(x: float) -> str:
@@ -245,7 +269,8 @@ class ReportPart:
         if self.last_time:
             parts.append(earlier_dot(self.last_time.position))
         if score_line.score:
-            parts.append(f"{interval(*score_line.span)}{dot(score_line.position)}")
+            point = dot(score_line.position, is_faded=not score_line.tone)
+            parts.append(f"{interval(*score_line.span)}{point}")
         return strip("".join(parts), title)
 
     @property
@@ -257,10 +282,14 @@ class ReportPart:
         comparisons = str(COMMA).join(
             f"{line.name}: {line.text}" for line in self.places[1:] if line.score
         )
-        sentence = _("%(score)s points of 99: %(words)s.") % {
-            "score": self.own_line.text,
-            "words": self.own_line.words,
-        }
+        figures = {"score": self.own_line.text, "words": self.own_line.words}
+        sentence = _("%(score)s points of 99: %(words)s.") % figures
+        if not self.own_line.words:
+            sentence = _(
+                "%(score)s points of 99, without a band: chance alone can explain how"
+                " far schools differ."
+            )
+            sentence %= figures
         return f"{sentence} {comparisons}." if comparisons else sentence
 
 

@@ -29,7 +29,7 @@ from reports.scores.visible import (
     earlier_waves,
     scores_of_waves,
 )
-from reports.scores.words import band_ranges
+from reports.scores.words import band_ranges, benchmark_title
 from survey.models import Administration
 from survey.taking import messages
 
@@ -277,7 +277,9 @@ class SchoolReports:
             return
         calibrations = (
             Calibration.objects.filter(pk__in=unknown)
-            .select_related("administration__published__survey")
+            .select_related(
+                "administration__published__survey", "administration__scoring"
+            )
             .defer(
                 "items",
                 "administration__published__definition",
@@ -286,7 +288,7 @@ class SchoolReports:
         )
         self._benchmarks |= {
             calibration.pk: (
-                calibration.administration.title,
+                benchmark_title(calibration.administration),
                 calibration.scale_unit == PEOPLE,
             )
             for calibration in calibrations

@@ -1,24 +1,28 @@
 """Find the thresholds to which a measure is anchored.
 
-The benchmark of a measure is the first calibration of a measure with its name, in an
-administration of the same survey, owner and role, that has one of its items with the
-same answers. Items match by name.
+The benchmark of a measure is its calibration in the administration that a person chose.
+Until somebody chooses, it is the first one that is no pilot, among administrations of
+the same survey, owner and role. Items match by name and answers.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS
+from django.db.models import Exists, OuterRef, Q
 
-from reports.models import Calibration, ReleasedItem
-from reports.rasch import ResponseTable
+from reports.models import Calibration, ChosenBenchmark, ReleasedItem
 from reports.scores.calibration import Anchor
 from reports.scores.problems import Kind, Problem
 from reports.scores.scale import Scale
 from survey.models import Administration
 
+# With a smaller share of the people of the largest administration, it is a pilot.
+SMALLEST_SHARE = 0.25
 # Values from low to high, by item.
 Options = Mapping[str, Sequence[str]]
 
@@ -45,53 +49,115 @@ class Benchmark:
         )
 
 
-def benchmark_of(
-    administration: Administration,
-    measure: str,
-    options: Options,
-    table: ResponseTable,
-) -> Benchmark:
-    """Return the benchmark of a measure. 2 statements.
-
-    An item in whose answers there is a category that nobody chose in the benchmark
-    cannot be anchored: that category has no threshold there.
-    """
+def comparable(administration: Administration) -> Q:
+    """Return the condition for administrations that can be compared with this one."""
     survey = administration.published.survey
-    earlier = Calibration.objects.filter(
-        measure=measure,
-        anchored_to=None,
-        scale_mean__isnull=False,
-        administration__role=administration.role,
-        administration__district=administration.district_id,
-        administration__published__survey__name=survey.name,
-        administration__published__survey__district=survey.district_id,
-    ).order_by("pk")
-    calibrations = Calibration.objects.filter(
-        administration=administration, measure=measure
+    return Q(
+        role=administration.role,
+        district=administration.district_id,
+        published__survey__name=survey.name,
+        published__survey__district=survey.district_id,
     )
-    # Rows are kept when scores are calculated again: so the order is that of the
-    # first calculations, and a benchmark stays one.
-    if first := calibrations.values_list("pk", flat=True).first():
-        earlier = earlier.filter(pk__lt=first)
-    candidates = list(earlier)
-    for calibration in candidates:
-        same = {
-            item["name"]: Anchor(tuple(item["categories"]), tuple(item["thresholds"]))
+
+
+def benchmark_of(
+    administration: Administration, measure: str, options: Options, *, people: int
+) -> Benchmark:
+    """Return the benchmark of a measure that so many people answered.
+
+    None if a person chose this administration. 3 statements.
+    """
+    if ChosenBenchmark.objects.filter(administration=administration).exists():
+        return Benchmark()
+    administrations = Administration.objects.filter(comparable(administration))
+    calibrations = list(
+        Calibration.objects.filter(
+            measure=measure,
+            anchored_to=None,
+            scale_mean__isnull=False,
+            administration__in=administrations,
+        )
+        .annotate(
+            is_chosen=Exists(
+                ChosenBenchmark.objects.filter(
+                    administration=OuterRef("administration")
+                )
+            )
+        )
+        .order_by("pk")
+    )
+    chosen: list[Calibration] = [each for each in calibrations if each.is_chosen]
+    if not chosen:
+        # Rows are kept when scores are calculated again: so the order is that of the
+        # first calculations, and a benchmark stays one.
+        first = _first_calculated(administration, measure)
+        earlier = [each for each in calibrations if first is None or each.pk < first]
+        chosen = _without_pilots(earlier, people)
+    for calibration in chosen:
+        anchors = {
+            item["name"]: anchor_of(item)
             for item in calibration.items
             if list(options.get(item["name"], ())) == item["options"]
-        }
-        anchors = {
-            name: anchor
-            for place, name in enumerate(options)
-            if (anchor := same.get(name))
-            and set(table.category_counts(place).nonzero()[0].tolist())
-            <= set(anchor.categories)
         }
         if anchors:
             unanchored = [name for name in options if name not in anchors]
             problems = [Problem(Kind.NOT_ANCHORED, item=name) for name in unanchored]
             return Benchmark(calibration, anchors, problems)
-    return Benchmark(problems=[Problem(Kind.ALL_CHANGED)] if candidates else [])
+    return Benchmark(problems=[Problem(Kind.ALL_CHANGED)] if chosen else [])
+
+
+def anchored_elsewhere(administration: Administration) -> list[Administration]:
+    """Return administrations to be compared with this benchmark that are not yet.
+
+    None if nobody chose it. 1 statement.
+    """
+    anchored = Calibration.objects.filter(
+        anchored_to__administration=administration
+    ).values("administration")
+    return list(
+        Administration.objects.filter(
+            comparable(administration),
+            Exists(ChosenBenchmark.objects.filter(administration=administration)),
+            scoring__isnull=False,
+        )
+        .exclude(pk=administration.pk)
+        .exclude(pk__in=anchored)
+        .order_by("pk")
+    )
+
+
+def _first_calculated(administration: Administration, measure: str) -> int | None:
+    return (
+        Calibration.objects.filter(administration=administration, measure=measure)
+        .values_list("pk", flat=True)
+        .first()
+    )
+
+
+def _without_pilots(earlier: Sequence[Calibration], people: int) -> list[Calibration]:
+    """Leave out calibrations of few people: a pilot is compared with by choice only."""
+    largest = max([people, *(calibration.people for calibration in earlier)])
+    return [
+        calibration
+        for calibration in earlier
+        if calibration.people >= SMALLEST_SHARE * largest
+    ]
+
+
+def anchor_of(item: Mapping[str, Any]) -> Anchor:
+    """Return a stored `ItemResult` as an anchor.
+
+    Older ones have the options that somebody chose; the others belong to the category
+    below them.
+    """
+    categories = item.get("option_categories")
+    if categories is None:
+        places = range(len(item["options"]))
+        used = item["categories"]
+        categories = [max(bisect_right(used, place) - 1, 0) for place in places]
+    return Anchor(
+        tuple(categories), tuple(item["thresholds"]), item.get("covariances", {})
+    )
 
 
 def released_items(administration: Administration) -> dict[str, set[str]]:

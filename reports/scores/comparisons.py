@@ -7,34 +7,61 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
 
 # Fewer schools say nothing about how two numbers go together.
 FEWEST = 10
+
+
+class RandomEffects(NamedTuple):
+    """Values that truly differ, with errors of their own: a random-effects model."""
+
+    mean: float
+    # The variance of true values.
+    between: float
+    # Cochran's Q: that of chance alone has one less than the number of values.
+    scatter: float
+
+
+def random_effects(
+    values: Sequence[float] | Floats, variances: Sequence[float] | Floats
+) -> RandomEffects:
+    """Estimate the mean and the variance of the true values.
+
+    By moments, as DerSimonian and Laird (1986). `variances` are those of the errors,
+    and above 0.
+    """
+    observed, errors = np.asarray(values, float), np.asarray(variances, float)
+    weights = 1 / errors
+    mean = float(np.average(observed, weights=weights))
+    scatter = float((weights * np.square(observed - mean)).sum())
+    excess = max(scatter - (len(observed) - 1), 0.0)
+    scale = float(weights.sum() - np.square(weights).sum() / weights.sum())
+    between = excess / scale if scale > 0 else 0.0
+    if between:
+        mean = float(np.average(observed, weights=1 / (errors + between)))
+    return RandomEffects(mean, between, scatter)
 
 
 def likely_changes(changes: Sequence[float], errors: Sequence[float]) -> list[float]:
     """Return each school's change, drawn toward the mean of all schools.
 
     The more of it its own standard error can explain, the farther: the empirical
-    Bayes estimate of a random-effects model. The variance of true changes is that of
-    DerSimonian and Laird (1986). Errors are above 0. Without it, the largest changes
-    would be those of the smallest schools, year after year.
+    Bayes estimate. Errors are above 0. Without it, the largest changes would be those
+    of the smallest schools, year after year.
     """
     if not changes:
         return []
-    observed = np.asarray(changes, float)
     variances = np.square(np.asarray(errors, float))
-    weights = 1 / variances
-    mean = float(np.average(observed, weights=weights))
-    scatter = float((weights * np.square(observed - mean)).sum()) - (len(observed) - 1)
-    scale = float(weights.sum() - np.square(weights).sum() / weights.sum())
-    between = max(scatter, 0.0) / scale if scale > 0 else 0.0
-    if between:
-        mean = float(np.average(observed, weights=1 / (variances + between)))
+    mean, between, _scatter = random_effects(changes, variances)
     reliability = between / (between + variances)
-    return [float(change) for change in mean + reliability * (observed - mean)]
+    drawn = mean + reliability * (np.asarray(changes, float) - mean)
+    return [float(change) for change in drawn]
 
 
 def correlation(xs: Sequence[float], ys: Sequence[float]) -> float | None:

@@ -1,6 +1,6 @@
-"""Release anchored items that have drifted, and anchor them again.
+"""Release anchored items that have drifted, anchor them again, choose a benchmark.
 
-Both are decisions of a person, with a reason, after which the scores of the wave are
+All are decisions of a person, with a reason, after which the scores of the wave are
 calculated again. Earlier waves and published results stay as they are.
 """
 
@@ -12,8 +12,8 @@ from django.utils.translation import gettext as _
 
 from accounts import audit
 from accounts.models import User
-from reports.models import Calibration, ReleasedItem
-from reports.scores.benchmark import released_items
+from reports.models import Calibration, ChosenBenchmark, ReleasedItem
+from reports.scores.benchmark import comparable, released_items
 from reports.scores.job import request_scores
 from survey.fieldwork.administrations.changes import lock_administration
 from survey.fieldwork.administrations.checks import refuse_lock_timeouts
@@ -21,6 +21,7 @@ from survey.models import Administration, Job
 
 RELEASE = "release item of measure"
 ANCHOR = "anchor item of measure"
+CHOOSE = "choose benchmark"
 
 
 class DecisionRefused(Exception):
@@ -110,6 +111,37 @@ def anchor_item(
             subject=current,
             district=current.district,
             after={"measure": measure, "item": item, "reason": because},
+        )
+        return request_scores(current, by=by, recalculate=True)
+
+
+def choose_benchmark(
+    *,
+    administration: Administration,
+    because: str,
+    by: User,
+    request: HttpRequest | None = None,
+) -> Job:
+    """Compare all administrations like this one with it, and calculate scores again.
+
+    First its own, and after it those of the others. Raises PermissionDenied,
+    DecisionRefused and DatabaseBusy.
+    """
+    with refuse_lock_timeouts(), transaction.atomic():
+        current = _lock(administration, by)
+        chosen = ChosenBenchmark.objects.filter(administration=current)
+        if chosen.exists():
+            raise DecisionRefused(_("This survey round is the benchmark already."))
+        rounds = Administration.objects.filter(comparable(current))
+        ChosenBenchmark.objects.filter(administration__in=rounds).delete()
+        ChosenBenchmark.objects.create(administration=current, by=by, because=because)
+        audit.record(
+            CHOOSE,
+            by=by,
+            request=request,
+            subject=current,
+            district=current.district,
+            after={"reason": because},
         )
         return request_scores(current, by=by, recalculate=True)
 

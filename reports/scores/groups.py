@@ -20,8 +20,10 @@ from reports.scores.scale import (
     covariance,
     essential_score,
     rounded,
+    within_scale,
     without_few_pairs,
 )
+from reports.scores.shrinkage import Shrinkage
 from reports.suppression.tables import Mask
 from survey.instrument.definitions.schema import MeasureDefinition, Measures
 
@@ -81,6 +83,13 @@ class ScoredMeasure:
 
     definition: MeasureDefinition
     scale: Scale | None
+    shrinkage: Shrinkage | None
+
+    def score(self, mean: float, people: int) -> int | None:
+        if self.scale is None or self.shrinkage is None or not people:
+            return None
+        points = self.shrinkage.draw(self.scale.points_beyond(mean), people)
+        return rounded(within_scale(points))
 
 
 @dataclass(frozen=True)
@@ -204,10 +213,8 @@ def _stored_measures(
     for measure, people, mean, error, measured in figures:
         if not measured:
             continue
-        count, score = int(people), None
-        if measure.scale and count:
-            score = rounded(measure.scale.points(mean))
-        name = measure.definition["name"]
+        name, count = measure.definition["name"], int(people)
+        score = measure.score(mean, count)
         stored[name] = [count, _stored(mean), _stored(error), score]
     return stored
 

@@ -10,17 +10,17 @@ from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-# In logits. A larger displacement of an anchored item is drift.
-MOST_DISPLACEMENT = 0.3
-
 
 class Kind(StrEnum):
     NO_MEASURES = "no_measures"
     NO_PEOPLE = "no_people"
     NO_SPREAD = "no_spread"
     FEW_SCHOOLS = "few_schools"
+    NO_DIFFERENCES = "no_differences"
     UNANSWERED = "unanswered"
     ONE_CATEGORY = "one_category"
+    JOINED = "joined"
+    # In scores from before options were joined.
     UNUSED_CATEGORY = "unused_category"
     DISCONNECTED = "disconnected"
     TOO_FEW_ITEMS = "too_few_items"
@@ -41,12 +41,20 @@ SENTENCES = {
         "Too few schools have enough answers to compare schools. So 20 points are one"
         " standard deviation of people here, and not of schools."
     ),
+    Kind.NO_DIFFERENCES: gettext_noop(
+        "Chance alone can explain how far schools differ on this measure. So it has no"
+        " bands such as “strong”."
+    ),
     Kind.UNANSWERED: gettext_noop(
         "Nobody answered %(item)s. The measure was calculated without it."
     ),
     Kind.ONE_CATEGORY: gettext_noop(
         "Everybody gave the same answer to %(item)s. The measure was calculated"
         " without it."
+    ),
+    Kind.JOINED: gettext_noop(
+        "%(item)s: the answers %(value)s count as one category, because fewer than 10"
+        " people gave one of them when the item was placed on the scale."
     ),
     Kind.UNUSED_CATEGORY: gettext_noop(
         "Nobody chose the answer %(value)s of %(item)s, so it has no threshold."
@@ -63,12 +71,13 @@ SENTENCES = {
         " this measure has no scores."
     ),
     Kind.ALL_CHANGED: gettext_noop(
-        "All items of this measure have changed since the benchmark. Its scores begin"
-        " anew and cannot be compared with earlier ones."
+        "No item of this measure can be compared with the benchmark: they are new,"
+        " have other answers, were left out, or were released. Its scores begin anew"
+        " and cannot be compared with earlier ones."
     ),
     Kind.NOT_ANCHORED: gettext_noop(
-        "%(item)s is not an item of the benchmark with the same answers, so it is not"
-        " used to compare the seasons."
+        "%(item)s is not used to compare the seasons: in the benchmark it had other"
+        " answers, was left out, or was not asked."
     ),
     Kind.DRIFT: gettext_noop(
         "%(item)s has drifted by %(logits)s logits since the benchmark. Decide whether"

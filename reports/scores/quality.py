@@ -39,7 +39,10 @@ def visible_calibrations(
     }
     calibrations = Calibration.objects.filter(
         administration=administration
-    ).select_related("anchored_to__administration__published__survey")
+    ).select_related(
+        "anchored_to__administration__published__survey",
+        "anchored_to__administration__scoring",
+    )
     wave = "anchored_to__administration__wave"
     visible: dict[str, Calibration | None] = {}
     for calibration in calibrations.select_related(wave).defer(

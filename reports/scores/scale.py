@@ -1,7 +1,7 @@
 """Put means of people's measures on a scale from 1 to 99, and into five bands.
 
 On the benchmark's scale, all of its people have the mean 50, and 20 points are one
-standard deviation of its schools' means.
+standard deviation of the true differences between its schools.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ BANDS = (1, 20, 40, 60, 80)
 SMALLEST_SCHOOL = 10
 FEWEST_SCHOOLS = 10
 SCHOOLS, PEOPLE = "schools", "people"
+# Of an estimate, 95 % of the errors are within so many standard errors.
+CERTAIN = 1.96
 # Below this all people have the same measure, but for rounding.
 SMALLEST_DEVIATION = 1e-9
 
@@ -38,8 +40,11 @@ class Scale:
 
     def points(self, mean: float) -> float:
         """Return a score without rounding."""
-        score = MIDDLE + POINTS * (mean - self.mean) / self.deviation
-        return min(max(score, LOWEST), HIGHEST)
+        return within_scale(self.points_beyond(mean))
+
+    def points_beyond(self, mean: float) -> float:
+        """Return a score that may be below 1 or above 99."""
+        return MIDDLE + POINTS * (mean - self.mean) / self.deviation
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +125,11 @@ def without_few_pairs(
     return np.asarray(np.where((both > 0) & (both < minimum), largest, products))
 
 
-def benchmark_scale(schools: Sums) -> Scale | None:
+def benchmark_scale(schools: Sums, between: float) -> Scale | None:
     """Return the scale of a benchmark, or None if all people are alike.
 
-    `schools` are the sums of each. With too few schools, the deviation is that of
-    people.
+    `schools` are the sums of each, `between` is the deviation of their true means.
+    With too few schools, or if that is 0, the deviation is that of people.
     """
     total = Sums(
         schools.people.sum(keepdims=True),
@@ -133,14 +138,20 @@ def benchmark_scale(schools: Sums) -> Scale | None:
     )
     if not total.people[0]:
         return None
-    large = schools.people >= SMALLEST_SCHOOL
-    if large.sum() >= FEWEST_SCHOOLS:
-        deviation, unit = float(schools.means[large].std(ddof=1)), SCHOOLS
-    else:
+    deviation, unit = between, SCHOOLS
+    if has_few_schools(schools) or not between:
         deviation, unit = float(np.sqrt(total.variances[0])), PEOPLE
     if deviation < SMALLEST_DEVIATION:
         return None
     return Scale(float(total.means[0]), deviation, unit)
+
+
+def has_few_schools(schools: Sums) -> bool:
+    return int((schools.people >= SMALLEST_SCHOOL).sum()) < FEWEST_SCHOOLS
+
+
+def within_scale(points: float) -> float:
+    return min(max(points, LOWEST), HIGHEST)
 
 
 def rounded(points: float) -> int:

@@ -16,6 +16,7 @@ from itertools import islice
 
 import numpy as np
 import scipy
+from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
@@ -42,7 +43,8 @@ from reports.scores.benchmark import benchmark_of, released_items
 from reports.scores.calibration import MeasureResult, calibrate_measure, table_of
 from reports.scores.groups import Grouping, GroupSums, ScoredMeasure, score_rows
 from reports.scores.problems import Kind, Problem
-from reports.scores.scale import PEOPLE, Scale, Sums, benchmark_scale
+from reports.scores.scale import Scale, Sums, benchmark_scale, has_few_schools
+from reports.scores.shrinkage import SchoolDifferences, Shrinkage, estimate_differences
 from reports.scores.visible import decided, measures_in_survey
 from reports.suppression.places import counted_in_scores
 from reports.suppression.tables import Mask
@@ -80,6 +82,7 @@ class CalculatedMeasure:
     anchored_to: Calibration | None
     result: MeasureResult
     scale: Scale | None
+    differences: SchoolDifferences
     people: int
     problems: list[Problem]
     # As `Grouping.sums`.
@@ -270,9 +273,15 @@ def _calculate(
     table, row = table_of(
         [_categories(answers.answers[item], options[item]) for item in options]
     )
-    benchmark = benchmark_of(administration, name, options, table)
+    answered = int(table.people[table.answered.any(axis=1)].sum())
+    benchmark = benchmark_of(administration, name, options, people=answered)
     result = calibrate_measure(
-        table, list(options), options, anchors=benchmark.anchors, released=released
+        table,
+        list(options),
+        options,
+        anchors=benchmark.anchors,
+        released=released,
+        fewest_answers=settings.FEWEST_ANSWERS_OF_A_MEASURE,
     )
     measured = result.measures[row]
     sums = [grouping.sums(measured) for grouping in groupings]
@@ -284,17 +293,22 @@ def _calculate(
         # Nothing puts these thresholds on the benchmark's scale.
         anchored_to = None
         problems.append(Problem(Kind.ALL_CHANGED))
+    # Without any of them nothing is shown.
+    shown = counted if counted.any() else np.ones_like(counted)
+    schools = Sums(*sums[0][:, shown, 0])
+    differences = estimate_differences(schools)
     if not anchored_to:
-        # Without any of them nothing is shown.
-        schools = counted if counted.any() else np.ones_like(counted)
-        scale = benchmark_scale(Sums(*sums[0][:, schools, 0]))
-        if scale and scale.unit == PEOPLE:
-            problems.append(Problem(Kind.FEW_SCHOOLS))
+        scale = benchmark_scale(schools, differences.between)
         if not scale and result.items:
             problems.append(Problem(Kind.NO_SPREAD))
+    if scale and not anchored_to and has_few_schools(schools):
+        problems.append(Problem(Kind.FEW_SCHOOLS))
+    if scale and not differences.between:
+        problems.append(Problem(Kind.NO_DIFFERENCES))
     people = int(table.people[np.isfinite(result.measures)].sum())
     measure = CalculatedMeasure(
-        definition, anchored_to, result, scale, people, problems, sums, counted
+        *(definition, anchored_to, result, scale, differences, people, problems),
+        *(sums, counted),
     )
     return measure, measured
 
@@ -318,7 +332,11 @@ def _rows(
     if not calculation.measures:
         return
     measures = [
-        ScoredMeasure(measure.definition, measure.scale)
+        ScoredMeasure(
+            measure.definition,
+            measure.scale,
+            Shrinkage.of(measure.scale, measure.differences) if measure.scale else None,
+        )
         for measure in calculation.measures
     ]
     counted = np.array([measure.counted for measure in calculation.measures])
@@ -400,6 +418,12 @@ def _store_measure(
             "scale_mean": scale.mean if scale else None,
             "scale_deviation": scale.deviation if scale else None,
             "scale_unit": scale.unit if scale else "",
+            "schools_mean": measure.differences.mean,
+            "schools_deviation": measure.differences.between,
+            "people_deviation": measure.differences.within,
+            "linking_error": measure.result.linking_error
+            if measure.anchored_to
+            else None,
             "problems": [problem.as_json() for problem in measure.problems],
             "survey_digest": administration.published_id,
             "software": SOFTWARE,

@@ -33,7 +33,21 @@ from django.db.models.functions import Cast, Coalesce
 from reports.models import Calibration, GroupResults, ScoreRow
 from reports.models.scores import FORMAT
 from reports.releases.levels import LEVELS, Place
-from reports.scores.scale import POINTS, band
+from reports.scores.scale import (
+    CERTAIN,
+    POINTS,
+    Scale,
+    band,
+    essential_score,
+    rounded,
+    within_scale,
+)
+from reports.scores.shrinkage import (
+    LEAST_RELIABILITY,
+    SchoolDifferences,
+    Shrinkage,
+    likely_error,
+)
 from survey.instrument.definitions.measures import measures_of
 from survey.instrument.definitions.schema import MeasureDefinition, Measures
 from survey.models import Administration, SurveyMeasures
@@ -47,27 +61,106 @@ MOST_BY_NUMBER = 500
 class VisibleScore(NamedTuple):
     """A score that is shown, of a measure or an essential."""
 
+    # Drawn toward the mean of schools.
     score: int
     # Benchmark calibrations: scores can be compared where they are the same.
     benchmarks: frozenset[int]
     # Of measures: who have one.
     people: int | None = None
-    # The standard error in points.
+    # The standard error of the score, in points.
     error: float | None = None
+    # The share of its variance that is true; 0 where schools do not differ. None: not
+    # known, as in older publications.
+    reliability: float | None = None
+    # The score of the answers alone, and its standard error.
+    mean: int | None = None
+    mean_error: float | None = None
+    # Of measures: how it was drawn.
+    shrinkage: Shrinkage | None = None
+    # The standard error of the wave's place on the benchmark's scale, in points.
+    linking_error: float = 0.0
+
+    @classmethod
+    def drawn(
+        cls,
+        mean: int,
+        error: float | None,
+        *,
+        benchmarks: frozenset[int],
+        people: int,
+        shrinkage: Shrinkage | None,
+        score: int | None = None,
+        linking_error: float = 0.0,
+    ) -> VisibleScore:
+        """Return the score of a mean; `score` is what was stored of it."""
+        reliability, of_mean = None, error
+        if shrinkage:
+            reliability = shrinkage.reliability(people)
+            if score is None:
+                score = rounded(within_scale(shrinkage.draw(mean, people)))
+            # Of a single person, no error is known.
+            if reliability and error is not None:
+                error = shrinkage.error(reliability)
+        return cls(
+            mean if score is None else score,
+            *(benchmarks, people, error, reliability),
+            *(mean, of_mean, shrinkage, linking_error),
+        )
+
+    @property
+    def of_answers(self) -> tuple[int, float | None]:
+        """Return the score of the answers alone, and its standard error."""
+        if self.mean is None:
+            return self.score, self.error
+        return self.mean, self.mean_error
 
     @property
     def band(self) -> int:
-        """1 for the lowest to 5 for the highest."""
-        return band(self.score)
+        """1 for the lowest to 5 for the highest; 0 where schools do not differ."""
+        return 0 if self.reliability == 0 else band(self.score)
+
+    @property
+    def margin(self) -> float | None:
+        """Return half the width of the 95 % interval, in points."""
+        return None if self.error is None else CERTAIN * self.error
+
+    @property
+    def is_unreliable(self) -> bool:
+        return self.reliability is not None and self.reliability < LEAST_RELIABILITY
+
+    @property
+    def possible_bands(self) -> tuple[int, int]:
+        """Return the lowest and the highest band of the 95 % interval."""
+        margin = self.margin or 0.0
+        low, high = (
+            band(rounded(within_scale(end)))
+            for end in (self.score - margin, self.score + margin)
+        )
+        return low, high
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Test that the band could be another one, or tells little of the school."""
+        low, high = self.possible_bands
+        return self.is_unreliable or low != high
+
+    def change_since(self, before: VisibleScore) -> int:
+        """Return the change of the answers, in points.
+
+        Not that of scores: they are drawn to another mean, and by another share.
+        """
+        return self.of_answers[0] - before.of_answers[0]
 
     def error_of_change(self, before: VisibleScore) -> float | None:
         """Return the standard error of the change since `before`, in points.
 
         Never 0, although all people may have the same measure: scores are rounded.
         """
-        if self.error is None or before.error is None:
+        error, earlier_error = self.of_answers[1], before.of_answers[1]
+        if error is None or earlier_error is None:
             return None
-        return math.hypot(self.error, before.error, ROUNDING)
+        links = self.linking_error, before.linking_error
+        return math.hypot(error, earlier_error, ROUNDING, *links)
 
 
 # By name of the measure or essential; None is hidden.
@@ -197,19 +290,103 @@ def decided(rows: QuerySet[GroupResults]) -> QuerySet[GroupResults]:
     )
 
 
+def differences_of(calibration: Calibration) -> SchoolDifferences:
+    return SchoolDifferences(
+        calibration.schools_mean or 0.0,
+        calibration.schools_deviation or 0.0,
+        calibration.people_deviation or 0.0,
+    )
+
+
+class _MeasureScale(NamedTuple):
+    """The scale of a measure in an administration, as it is stored."""
+
+    benchmarks: frozenset[int]
+    scale: Scale
+    # None in scores that a test made, or an older version.
+    shrinkage: Shrinkage | None
+    linking_error: float
+
+    @classmethod
+    def of(cls, calibration: Calibration) -> _MeasureScale | None:
+        """Return None for a measure without a scale."""
+        deviation = calibration.scale_deviation
+        if deviation is None:
+            return None
+        scale = Scale(calibration.scale_mean or 0.0, deviation, calibration.scale_unit)
+        is_known = calibration.schools_deviation is not None
+        return cls(
+            frozenset((calibration.anchored_to_id or calibration.pk,)),
+            scale,
+            Shrinkage.of(scale, differences_of(calibration)) if is_known else None,
+            POINTS * (calibration.linking_error or 0.0) / deviation,
+        )
+
+    def score(self, stored: Sequence[float | None]) -> VisibleScore | None:
+        """Return the score of `ScoreRow.measures`."""
+        people, mean, error, score = stored
+        if score is None:
+            return None
+        points = score if mean is None else self.scale.points(mean)
+        return VisibleScore.drawn(
+            rounded(points),
+            None if error is None else POINTS * error / self.scale.deviation,
+            benchmarks=self.benchmarks,
+            people=int(people or 0),
+            shrinkage=self.shrinkage,
+            score=int(score),
+            linking_error=self.linking_error,
+        )
+
+
 def _scales(
     administrations: Sequence[Administration],
-) -> dict[int, dict[str, tuple[frozenset[int], float]]]:
-    """Return the benchmark and the deviation of each measure."""
-    scales: dict[int, dict[str, tuple[frozenset[int], float]]] = {
+) -> dict[int, dict[str, _MeasureScale]]:
+    """Return the scale of each measure that has one. 1 statement."""
+    scales: dict[int, dict[str, _MeasureScale]] = {
         administration.pk: {} for administration in administrations
     }
-    for key, pk, measure, anchored_to, deviation in Calibration.objects.filter(
-        administration__in=scales
-    ).values_list("administration", "pk", "measure", "anchored_to", "scale_deviation"):
-        if deviation is not None:
-            scales[key][measure] = (frozenset((anchored_to or pk,)), deviation)
+    for calibration in Calibration.objects.filter(administration__in=scales).only(
+        *("administration", "measure", "anchored_to", "scale_mean", "scale_deviation"),
+        *("scale_unit", "schools_mean", "schools_deviation", "people_deviation"),
+        "linking_error",
+    ):
+        if scale := _MeasureScale.of(calibration):
+            scales[calibration.administration_id][calibration.measure] = scale
     return scales
+
+
+def essential_of(
+    scores: Sequence[tuple[VisibleScore, bool]],
+    error: float | None,
+    score: int | None = None,
+) -> VisibleScore:
+    """Return the score of an essential from those of its measures.
+
+    Each comes with whether high values are good; `error` is that of the mean of the
+    answers alone. It is as reliable as the least reliable of its measures.
+    """
+    reliabilities = [
+        part.reliability for part, _way in scores if part.reliability is not None
+    ]
+    of_mean, reliability = error, None
+    if reliabilities and len(reliabilities) == len(scores):
+        reliability = min(reliabilities)
+        if reliability:
+            error = likely_error(error, sum(reliabilities) / len(reliabilities))
+    means = [(part.of_answers[0], way) for part, way in scores]
+    if score is None:
+        score = essential_score([(part.score, way) for part, way in scores])
+    return VisibleScore(
+        score,
+        frozenset().union(*(part.benchmarks for part, _way in scores)),
+        error=error,
+        reliability=reliability,
+        mean=essential_score(means),
+        mean_error=of_mean,
+        linking_error=math.hypot(*(part.linking_error for part, _way in scores))
+        / len(scores),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +394,8 @@ class _Content:
     """The items of each measure, and the measures of each essential, by name."""
 
     measures: Mapping[str, frozenset[str]]
-    essentials: Mapping[str, Sequence[str]]
+    # The latter with whether high values are good.
+    essentials: Mapping[str, Mapping[str, bool]]
     # The only measure or essential that is asked for; "" for all.
     name: str
 
@@ -231,9 +409,10 @@ class _Content:
                 for measure in measures
             },
             {
-                essential["name"]: [
-                    part["name"] for part in measures_in(content, essential["name"])
-                ]
+                essential["name"]: {
+                    part["name"]: part["direction"] == "positive"
+                    for part in measures_in(content, essential["name"])
+                }
                 for essential in content["essentials"]
                 if name in ("", essential["name"])
             },
@@ -245,40 +424,37 @@ class _Content:
         measures: Mapping[str, Sequence[float | None] | None],
         essentials: Mapping[str, int],
         errors: Mapping[str, float | None],
-        scales: Mapping[str, tuple[frozenset[int], float]],
+        scales: Mapping[str, _MeasureScale],
         hidden_items: Sequence[str] | None,
         minimum: int,
     ) -> Scores:
         """Return the scores of a place. `hidden_items` are None if it is hidden."""
         scores: Scores = {}
-        shown: dict[str, bool] = {}
+        shown: Scores = {}
         for name, items in self.measures.items():
             stored = measures.get(name)
-            people, _mean, error, score = stored or (0, None, None, None)
-            if name not in scales or score is None and (people or stored is None):
+            people, _mean, _error, points = stored or (0, None, None, None)
+            if name not in scales or points is None and (people or stored is None):
                 continue
             # A place without a score and people has only schools that hide theirs.
-            shown[name] = (
-                score is not None
-                and hidden_items is not None
+            is_shown = (
+                hidden_items is not None
                 and items.isdisjoint(hidden_items)
                 and (people or 0) >= minimum
             )
-            if self.name not in ("", name):
-                continue
-            scores[name] = None
-            if shown[name] and score is not None:
-                benchmarks, deviation = scales[name]
-                error = None if error is None else POINTS * error / deviation
-                scores[name] = VisibleScore(
-                    int(score), benchmarks, int(people or 0), error
-                )
+            shown[name] = scales[name].score(stored) if is_shown and stored else None
+            if self.name in ("", name):
+                scores[name] = shown[name]
         for name, parts in self.essentials.items():
-            if all(shown.get(part) for part in parts):
+            known = [
+                (score, is_positive)
+                for part, is_positive in parts.items()
+                if (score := shown.get(part))
+            ]
+            if len(known) == len(parts):
                 if name in essentials:
-                    benchmarks = frozenset().union(*(scales[part][0] for part in parts))
-                    scores[name] = VisibleScore(
-                        essentials[name], benchmarks, error=errors.get(name)
+                    scores[name] = essential_of(
+                        known, errors.get(name), essentials[name]
                     )
             elif name in essentials or shown.keys() >= set(parts):
                 scores[name] = None

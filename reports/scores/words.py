@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-from django.utils.translation import get_language_bidi, gettext_lazy
+from django.utils.translation import get_language_bidi, gettext_lazy, ngettext
 from django.utils.translation import gettext as _
 
-from reports.scores.scale import BANDS, HIGHEST
+from reports.scores.scale import BANDS, CERTAIN, HIGHEST
 from reports.scores.visible import VisibleScore
+from survey.models import Administration
 
 # From the lowest band to the highest. Of a negative measure such as noise, much is
 # not strong.
@@ -26,9 +28,35 @@ AMOUNTS = (
     gettext_lazy("high"),
     gettext_lazy("very high"),
 )
-# Of an estimate, 95 % of the errors are within so many standard errors.
-CERTAIN = 1.96
+# What files say of a score, after its name. Changes are those of the means.
+SCORE_COLUMNS = {
+    "": "Score from 1 to 99, drawn toward the mean of schools as far as its"
+    " reliability is below 1; 50 is the mean of the benchmark",
+    " standard error": "Standard error of this score, in points",
+    " reliability": "Share of the variance of the score that is true, from 0 to 1; 0"
+    " where chance alone can explain how far schools differ",
+    " mean": "Score of the answers alone, not drawn toward the mean of schools",
+    " mean standard error": "Standard error of the mean, in points",
+}
 LEFT_TO_RIGHT = "\u200e"
+
+
+def benchmark_title(administration: Administration) -> str:
+    """Return its title, with its month, and about how many people answered.
+
+    Rounded, because the exact number would tell those of schools that are hidden.
+    """
+    scoring = getattr(administration, "scoring", None)
+    if scoring is None or not scoring.people:
+        return administration.title
+    people = scoring.people
+    people = round(people, 1 - math.floor(math.log10(people)))
+    words = ngettext(
+        "%(title)s (about %(people)s person)",
+        "%(title)s (about %(people)s people)",
+        people,
+    )
+    return words % {"title": administration.title, "people": f"{people:,}"}
 
 
 def band_words(band: int, *, is_positive: bool = True) -> str:
@@ -38,6 +66,48 @@ def band_words(band: int, *, is_positive: bool = True) -> str:
 def band_tone(band: int, *, is_positive: bool = True) -> int:
     """Return the color of a band: 1 where a school is worst off, 5 at best."""
     return band if is_positive else len(BANDS) + 1 - band
+
+
+def score_words(score: VisibleScore, *, is_positive: bool = True) -> str:
+    """Return the band of a score with its doubt; "" where there are no bands."""
+    if not score.band:
+        return ""
+    words = band_words(score.band, is_positive=is_positive)
+    if not score.is_doubtful:
+        return words
+    ends = [band for band in score.possible_bands if band != score.band]
+    if not ends:
+        return _("%(band)s, but uncertain") % {"band": words}
+    possible = [band_words(band, is_positive=is_positive) for band in ends]
+    if len(possible) == 1:
+        return _("%(band)s, but could be %(other)s") % {
+            "band": words,
+            "other": possible[0],
+        }
+    return _("%(band)s, but could be %(low)s or %(high)s") % {
+        "band": words,
+        "low": possible[0],
+        "high": possible[1],
+    }
+
+
+def score_figures(score: VisibleScore | None) -> list[float | None]:
+    """Return the cells of `SCORE_COLUMNS`; none of no score."""
+    if score is None:
+        return []
+    numbers = (score.score, score.error, score.reliability, score.mean)
+    digits = (0, 1, 2, 0, 1)
+    return [
+        None if number is None else round(number, places) if places else int(number)
+        for number, places in zip((*numbers, score.mean_error), digits, strict=True)
+    ]
+
+
+def score_tone(score: VisibleScore, *, is_positive: bool = True) -> int:
+    """Return the color of a score; 0 for none, where it is not reliable."""
+    if not score.band or score.is_unreliable:
+        return 0
+    return band_tone(score.band, is_positive=is_positive)
 
 
 def band_ranges() -> list[tuple[int, str, str]]:
@@ -51,7 +121,7 @@ def band_ranges() -> list[tuple[int, str, str]]:
 
 def signed(points: int) -> str:
     """Return a change with its sign; from right to left, it would follow the number."""
-    number = f"{points:+d}".replace("-", "−") if points else "±0"
+    number = f"{points:+d}".replace("-", "−") if points else "0"
     return f"{LEFT_TO_RIGHT}{number}" if get_language_bidi() else number
 
 
@@ -78,7 +148,7 @@ class ScoreChange:
 
 
 def score_change(now: VisibleScore, before: VisibleScore) -> ScoreChange:
-    change, error = now.score - before.score, now.error_of_change(before)
+    change, error = now.change_since(before), now.error_of_change(before)
     return ScoreChange(change, None if error is None else abs(change) > CERTAIN * error)
 
 

@@ -70,8 +70,9 @@ def add_earlier_wave() -> int:
             if isinstance(row, ScoreRow):
                 for figures in row.measures.values():
                     if figures[3] is not None:
-                        moved = figures[3] + round(chance.gauss(0, 8))
-                        figures[3] = min(max(moved, 1), 99)
+                        step = round(chance.gauss(0, 8))
+                        figures[1] += step / 50
+                        figures[3] = min(max(figures[3] + step, 1), 99)
             if model not in (ResultsRollUp, Scoring):
                 row.pk = None
             row.administration = earlier

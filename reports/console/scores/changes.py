@@ -24,11 +24,11 @@ from reports.console.scores.access import (
 )
 from reports.console.scores.measure_choice import MeasureFilter, chosen_measure
 from reports.console.scores.rates import no_scores
-from reports.console.scores.table import ScoreCell, ScoreColumn, measure_columns
+from reports.console.scores.table import ScoreColumn, measure_columns
 from reports.rates.visible_rates import in_state
 from reports.results.access import results_for
 from reports.scores.comparisons import likely_changes
-from reports.scores.scale import BANDS
+from reports.scores.scale import BANDS, CERTAIN
 from reports.scores.visible import (
     VisibleScore,
     benchmarks_of,
@@ -36,7 +36,7 @@ from reports.scores.visible import (
     measures_in_survey,
     scores_of_waves,
 )
-from reports.scores.words import CERTAIN, band_words, signed
+from reports.scores.words import band_words, signed
 from survey.models import Administration
 
 # One in so many schools changes "more than chance" without a change.
@@ -63,7 +63,7 @@ class ChangedSchool:
 
     @property
     def change(self) -> int:
-        return self.now.score - self.before.score
+        return self.now.change_since(self.before)
 
     @property
     def change_words(self) -> str:
@@ -71,7 +71,7 @@ class ChangedSchool:
 
     @property
     def error_words(self) -> str:
-        return f"±{self.error:.1f}"
+        return f"±{CERTAIN * self.error:.1f}"
 
     @property
     def likely_words(self) -> str:
@@ -82,11 +82,9 @@ class ChangedSchool:
         return abs(self.change) > CERTAIN * self.error
 
     @property
-    def cells(self) -> tuple[ScoreCell, ScoreCell]:
-        return (
-            ScoreCell(self.column, str(self.before.score), self.before),
-            ScoreCell(self.column, str(self.now.score), self.now),
-        )
+    def means(self) -> tuple[int, int]:
+        """Return the scores of the answers alone, of which the change is made."""
+        return self.before.of_answers[0], self.now.of_answers[0]
 
     @property
     def bands(self) -> tuple[int, int]:
@@ -116,8 +114,8 @@ SORTS: Mapping[str, Callable[[ChangedSchool], Any]] = {
     "largest": lambda place: -abs(place.likely),
     "name": lambda place: place.line.name,
     "district": lambda place: place.line.district,
-    "before": lambda place: place.before.score,
-    "now": lambda place: place.now.score,
+    "before": lambda place: place.means[0],
+    "now": lambda place: place.means[1],
     "change": lambda place: place.change,
     "likely": lambda place: place.likely,
 }
@@ -218,6 +216,10 @@ class ChangesPage:
             "n": f"{schools:,}",
             "expected": f"{round(BY_CHANCE * schools):,}",
         }
+
+    @property
+    def has_bands(self) -> bool:
+        return all(all(place.bands) for place in self.changed)
 
     @property
     def bands_sentence(self) -> str:
@@ -322,7 +324,7 @@ def _changed(
             if error is not None:
                 pairs.append((line, before, now, error))
     likely = likely_changes(
-        [now.score - before.score for _line, before, now, _error in pairs],
+        [now.change_since(before) for _line, before, now, _error in pairs],
         [error for *_others, error in pairs],
     )
     return [
@@ -369,7 +371,7 @@ def csv_rows(page: ChangesPage) -> Iterator[Sequence[Cell]]:
         school = row.line
         yield (
             *(school.district, school.name, school.code, row.column.name),
-            *(row.before.score, row.now.score, row.change),
+            *(*row.means, row.change),
             *(round(row.error, 1), round(row.likely, 1)),
             "yes" if row.is_certain else "no",
             *row.bands,

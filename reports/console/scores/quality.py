@@ -19,15 +19,17 @@ from reports.answers.texts import localizer_for
 from reports.console.scores.access import ScoresScope
 from reports.console.scores.rates import no_scores
 from reports.console.scores.table import measure_columns
-from reports.models import Calibration, Publication, ReleasedItem
+from reports.models import Calibration, ChosenBenchmark, Publication, ReleasedItem
 from reports.scores.job import SCORE_JOBS
-from reports.scores.problems import MOST_DISPLACEMENT, Kind, Problem
+from reports.scores.problems import Kind, Problem
 from reports.scores.quality import (
     fit_words,
     reliability_sentence,
     visible_calibrations,
 )
-from reports.scores.visible import measures_in_survey
+from reports.scores.scale import CERTAIN
+from reports.scores.visible import differences_of, measures_in_survey
+from reports.scores.words import benchmark_title
 from reports.suppression import HIDDEN
 from reports.technical.requests import may_request
 from survey.fieldwork.administrations import may_manage
@@ -37,13 +39,23 @@ from survey.taking.published import published_survey
 
 RELEASE, ANCHOR = "release", "anchor"
 MISSING = "–"
+# Columns of files, of items, and how they are stored.
+FIGURES = {
+    "infit": "infit",
+    "outfit": "outfit",
+    "displacement": "displacement",
+    "displacement standard error": "displacement_error",
+}
+# Columns of files: how far schools differ, and people of the same school, in logits.
+DIFFERENCES = (
+    "intraclass correlation",
+    "standard deviation of schools",
+    "standard deviation within schools",
+    "linking error",
+)
 
 
-class DecisionForm(forms.Form):
-    # What the page offered: a page from before must not do the opposite.
-    decision = forms.ChoiceField(
-        choices=((RELEASE, RELEASE), (ANCHOR, ANCHOR)), widget=forms.HiddenInput
-    )
+class ReasonForm(forms.Form):
     because = forms.CharField(
         label=gettext_lazy("Reason"),
         max_length=500,
@@ -51,6 +63,13 @@ class DecisionForm(forms.Form):
             "Kept under “Activity”, and shown to people who see this page."
         ),
         error_messages={"required": gettext_lazy("Say why you decide this.")},
+    )
+
+
+class DecisionForm(ReasonForm):
+    # What the page offered: a page from before must not do the opposite.
+    decision = forms.ChoiceField(
+        choices=((RELEASE, RELEASE), (ANCHOR, ANCHOR)), widget=forms.HiddenInput
     )
 
 
@@ -75,7 +94,7 @@ class ItemLine:
 
     @property
     def has_drifted(self) -> bool:
-        return abs(self.stored.get("displacement") or 0) > MOST_DISPLACEMENT
+        return bool(self.stored.get("has_drifted"))
 
     @property
     def decision(self) -> str:
@@ -120,7 +139,9 @@ class ItemLine:
     def displacement(self) -> str:
         if not self.stored:
             return self._missing
-        return format_number(self.stored["displacement"])
+        error = self.stored.get("displacement_error")
+        logits = format_number(self.stored["displacement"])
+        return logits if error is None else f"{logits} {_margin(error)}"
 
     @property
     def _missing(self) -> str:
@@ -149,11 +170,20 @@ class MeasureLine:
         calibration = self.calibration
         if calibration is None:
             return []
+        differences = differences_of(calibration)
         return [
             (_("People"), format_count(calibration.people)),
             (_("Reliability"), format_number(calibration.reliability)),
             (_("Separation"), format_number(calibration.separation)),
+            (_("ICC"), format_number(differences.intraclass_correlation)),
+            (_("Deviation of schools"), format_number(differences.between)),
+            (_("Deviation within schools"), format_number(differences.within)),
+            (_("Linking error"), _margin(calibration.linking_error)),
         ]
+
+    @property
+    def benchmark_title(self) -> str:
+        return benchmark_title(self.benchmark) if self.benchmark else ""
 
     @property
     def benchmark(self) -> Administration | None:
@@ -178,12 +208,13 @@ class QualityPage:
     # The calculation that has not ended, or the last one.
     job: Job | None
     is_published: bool
+    chosen: ChosenBenchmark | None
 
     @classmethod
     def of(cls, request: StaffRequest, pk: int) -> QualityPage:
         """Read the page; Http404 for users who do not see all responses.
 
-        9 statements.
+        10 statements.
         """
         scope = ScoresScope.of(request, pk)
         if not scope.sees_quality:
@@ -215,6 +246,10 @@ class QualityPage:
                 published_at__isnull=False,
                 withdrawn_at=None,
             ).exists(),
+            ChosenBenchmark.objects.using(DEFAULT_DB_ALIAS)
+            .filter(administration=administration)
+            .select_related("by")
+            .first(),
         )
 
     @property
@@ -308,9 +343,10 @@ def csv_rows(page: QualityPage) -> Iterator[Sequence[Cell]]:
     most = max((len(item.stored.get("thresholds", ())) for item in shown), default=0)
     header = (
         *("measure", "item", "question", "state", "drifted", "released because"),
-        *("people of measure", "reliability", "separation", "anchored to"),
+        *("people of measure", "reliability", "separation", *DIFFERENCES),
+        "anchored to",
         *("survey", "survey version", "software", "calculated at"),
-        *("people with an answer", "infit", "outfit", "displacement"),
+        *("people with an answer", *FIGURES),
         *(f"threshold {n}" for n in range(1, most + 1)),
     )
     yield header
@@ -323,6 +359,7 @@ def csv_rows(page: QualityPage) -> Iterator[Sequence[Cell]]:
             calibration.people,
             _rounded(calibration.reliability),
             _rounded(calibration.separation),
+            *map(_rounded, school_figures(calibration)),
             measure.benchmark.name if measure.benchmark else "",
             *measure.survey,
             calibration.software,
@@ -332,11 +369,11 @@ def csv_rows(page: QualityPage) -> Iterator[Sequence[Cell]]:
             stored = item.stored
             figures: list[Cell] = [
                 stored.get("people"),
-                *map(_rounded, map(stored.get, ("infit", "outfit", "displacement"))),
+                *(_rounded(stored.get(key)) for key in FIGURES.values()),
                 *map(_rounded, stored.get("thresholds", ())),
             ]
             if item.is_hidden:
-                figures = [HIDDEN] * (4 + most)
+                figures = [HIDDEN] * (1 + len(FIGURES) + most)
             drifted = "yes" if item.has_drifted else "no"
             because = item.release.because if item.release else ""
             yield [
@@ -345,6 +382,18 @@ def csv_rows(page: QualityPage) -> Iterator[Sequence[Cell]]:
                 *of_measure,
                 *figures,
             ]
+
+
+def school_figures(calibration: Calibration) -> list[float | None]:
+    """Return the figures of `DIFFERENCES`."""
+    differences = differences_of(calibration)
+    correlation = differences.intraclass_correlation
+    within = differences.within
+    return [correlation, differences.between, within, calibration.linking_error]
+
+
+def _margin(error: float | None) -> str:
+    return MISSING if error is None else f"±{format_number(CERTAIN * error)}"
 
 
 def _rounded(value: float | None) -> float | None:

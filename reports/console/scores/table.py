@@ -30,7 +30,7 @@ from reports.scores.visible import (
     score_to_sort_by,
     visible_scores,
 )
-from reports.scores.words import band_tone, band_words
+from reports.scores.words import SCORE_COLUMNS, score_figures, score_tone, score_words
 from reports.suppression import HIDDEN
 from survey.instrument.definitions.schema import MeasureDefinition, Measures, Texts
 from survey.models import Administration
@@ -88,10 +88,10 @@ class ScoreCell:
         is_theme = " essential" if self.column.is_theme else ""
         band = title = ""
         if self.score is not None:
-            number, is_positive = self.score.band, self.column.is_positive
-            band = f" band-{band_tone(number, is_positive=is_positive)}"
-            words = band_words(number, is_positive=is_positive)
-            title = f' title="{escape(words)}"'
+            is_positive = self.column.is_positive
+            band = f" band-{score_tone(self.score, is_positive=is_positive)}"
+            if words := score_words(self.score, is_positive=is_positive):
+                title = f' title="{escape(words)}"'
         return SafeString(
             f'<td class="number{band}{is_theme}"{title}>{escape(self.text)}</td>'
         )
@@ -316,7 +316,7 @@ def csv_rows(table: ScoresTable) -> Iterator[Sequence[Cell]]:
     """Yield the header and a row for each school, of all pages."""
     header = ["district", "school", "code", "eligible", "finished", "rate (%)"]
     for column in table.columns:
-        header += [column.name, f"{column.name} standard error"]
+        header += [f"{column.name}{suffix}" for suffix in SCORE_COLUMNS]
     yield header
     for row in table.all_rows():
         line = row.line
@@ -324,9 +324,6 @@ def csv_rows(table: ScoresTable) -> Iterator[Sequence[Cell]]:
         finished = HIDDEN if line.finished is None else line.finished
         cells += [line.eligible, finished, HIDDEN if line.is_hidden else line.rate]
         for cell in row.cells:
-            score = cell.score
             hidden = HIDDEN if cell.text == HIDDEN else None
-            cells.append(score.score if score else hidden)
-            error = score.error if score else None
-            cells.append(hidden if error is None else round(error, 1))
+            cells += score_figures(cell.score) or [hidden] * len(SCORE_COLUMNS)
         yield cells

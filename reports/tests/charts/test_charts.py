@@ -235,8 +235,8 @@ def test_everybody_in_one_category_is_a_whole_bar():
     )
     assert [change.text for change in item_chart.changes] == [
         "−100",
-        "±0",
-        "±0",
+        "0",
+        "0",
         "+100",
     ]
 

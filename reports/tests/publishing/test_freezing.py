@@ -24,6 +24,7 @@ from reports.releases.rollup import roll_up_results
 from reports.results.sums import SchoolSum
 from reports.results.visible import visible_groups
 from reports.scores.visible import visible_scores
+from reports.scores.words import score_figures
 from reports.tests.console.scores.conftest import answered, scored
 from reports.tests.scores.conftest import closed
 from survey.work import jobs
@@ -116,8 +117,9 @@ class TestScoresOfLargerPlaces:
         assert self.state_of(publication) == higher
         released = visible_scores(fall, [STATE])[STATE]
         scores = publication.places.get(level="state").summary["scores"]
-        for name, (_score, error) in scores.items():
-            assert error == round(released[name].error, 1)
+        for name, figures in scores.items():
+            assert figures == score_figures(released[name])
+            assert figures[1] == round(released[name].error, 1)
 
     def test_a_school_that_hides_a_measure_since_then_is_not_in_it(
         self, staff, fall, publish, higher

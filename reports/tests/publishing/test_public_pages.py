@@ -19,6 +19,7 @@ from reports.models import GroupResults, Publication, ResultsRollUp, SchoolRate
 from reports.publishing import last_time
 from reports.publishing.publications import withdraw
 from reports.rates import visible_rates
+from reports.scores.words import SCORE_COLUMNS
 from reports.tests.console.scores.conftest import answered, scored
 from reports.tests.scores.conftest import closed
 from survey.taking.published import published_survey
@@ -398,7 +399,13 @@ class TestFiles:
         names = {row["name"] for row in rows_of(page("published_dictionary", fall.pk))}
         header = page("published_scores", fall.pk).content.decode("utf-8-sig")
         columns = header.splitlines()[0].split(",")
-        assert {column.removesuffix(" standard error") for column in columns} <= names
+        of_scores = {
+            f"{name}{suffix}"
+            for name in ("safe", "trust", "noise")
+            for suffix in SCORE_COLUMNS
+        }
+        assert set(columns) <= names | of_scores
+        assert {f"MEASURE{suffix}" for suffix in SCORE_COLUMNS} <= names
         answers = rows_of(page("published_answers", fall.pk))
         assert set(answers[0]) <= names
         assert {row["item"] for row in answers} <= names
@@ -438,9 +445,10 @@ class TestEssentials:
         assert riverside["noise"] == schools["Lincoln"]["noise"]
         # The people of one measure are not those of the other.
         errors = [
-            float(riverside[f"{name} standard error"]) for name in ("trust", "noise")
+            float(riverside[f"{name} mean standard error"])
+            for name in ("trust", "noise")
         ]
-        error = float(riverside["safe standard error"])
+        error = float(riverside["safe mean standard error"])
         assert error == pytest.approx(math.hypot(*errors) / 2, abs=0.1)
         text = page("published_district", divided.pk, staff.riverside.pk).text
         assert "No score" not in text
@@ -448,13 +456,13 @@ class TestEssentials:
 
 
 class TestReading:
-    STAR, ERROR = "* Hidden, because", "The number after ±"
+    STAR, ERROR = "* Hidden, because", "With ±, a number"
 
     def test_what_50_means_comes_before_the_statistics(self, staff, fall, publish):
         publish(fall)
         text = page("published_school", fall.pk, staff.lincoln.pk).text
         reading = text[text.index('id="reading"') :]
-        average = f"50 is the average of “{fall.title}”"
+        average = f"50 is the average of “{fall.title} (about "
         assert average in text[: text.index('id="reading"')]
         order = [average, "A measure sums up", "Methods", "standard deviation"]
         places = [reading.index(words) for words in order]

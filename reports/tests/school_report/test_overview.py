@@ -113,7 +113,7 @@ def test_the_legend_explains_an_uncertain_change_outside_the_line():
         legend = render_to_string("reports/_theme_legend.html", context)
         rows = render_to_string("reports/_theme_rows.html", context)
         assert ("both numbers have an error" in legend) is is_explained
-        words = "Last time: 63. Change: −11, too uncertain to call a change"
+        words = "Change since last time: −11, too uncertain to call a change"
         assert (words in rows) is is_explained
 
 

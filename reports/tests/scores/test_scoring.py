@@ -17,6 +17,8 @@ from reports.models import Calibration, ScoreRow, Scoring
 from reports.rasch import MISSING, ResponseTable, calibrate, measure_people
 from reports.rates.rollup import roll_up
 from reports.scores import groups, scale
+from reports.scores.benchmark import anchor_of
+from reports.scores.calibration import Anchor
 from reports.scores.drift import release_item
 from reports.scores.job import calculate_scores, request_scores
 from reports.scores.problems import Kind, Problem
@@ -72,7 +74,10 @@ def slow_measures(answers, reverse=True):
         matrix[:, 2] = np.where(matrix[:, 2] == MISSING, MISSING, 3 - matrix[:, 2])
     table, row = ResponseTable.of_people(matrix)
     thresholds = calibrate(table).thresholds
-    return thresholds, measure_people(table, thresholds).wle[row]
+    measures = measure_people(table, thresholds).wle[row]
+    # Of a single answer there is none.
+    has_enough = (matrix != MISSING).sum(axis=1) > 1
+    return thresholds, np.where(has_enough, measures, np.nan)
 
 
 def row_of(administration, level="state", place=0, attribute="", value=""):
@@ -92,7 +97,7 @@ def kinds(administration, measure="trust"):
     return [
         (problem["kind"], problem.get("item", ""))
         for problem in calibration.problems
-        if problem["kind"] != "few_schools"
+        if problem["kind"] not in ("few_schools", "no_differences")
     ]
 
 
@@ -332,7 +337,8 @@ def test_people_count_in_the_school_of_the_opening(staff, fall):
         row_of(fall, "school", school.pk).measures["trust"][0]
         for school in (staff.lincoln, staff.roosevelt)
     ]
-    assert (lincoln, roosevelt) == (119, 120)
+    # A person at Lincoln gave one answer, and has no measure.
+    assert (lincoln, roosevelt) == (118, 120)
 
 
 def test_scores_stay_until_somebody_asks_for_them_again(staff, fall):
@@ -403,7 +409,12 @@ class TestLaterWaves:
         moved = {item["name"]: item["displacement"] for item in trust.items}
         assert moved["q2"] > 0.5
         assert sum(moved.values()) == pytest.approx(0, abs=1e-9)
+        assert [item["name"] for item in trust.items if item["has_drifted"]] == ["q2"]
+        assert 0.02 < trust.items[1]["displacement_error"] < 0.2
         assert ("drift", "q2") in kinds(spring)
+        assert benchmark.linking_error is None
+        expected = np.sqrt(np.square(list(moved.values())).sum() / (4 * 3))
+        assert trust.linking_error == pytest.approx(expected)
 
     def test_displacements_are_those_of_a_free_calibration(self, fall, spring):
         answers = simulated(1500, 5, shift=1.0, moved={"q2": 1.0})
@@ -535,12 +546,14 @@ class TestBadInput:
         administration = closed(survey)
         take_part(administration, staff.lincoln, answers)
         calculate(administration)
-        assert kinds(administration) == [
-            ("unused_category", item) for item in ITEMS[:4]
-        ]
+        assert kinds(administration) == [("joined", item) for item in ITEMS[:4]]
         trust = Calibration.objects.get(measure="trust")
-        assert trust.items[0]["categories"] == [0, 1, 3]
-        assert trust.items[2]["categories"] == [0, 2, 3]
+        # With the rarer of its neighbours.
+        assert [sorted(set(item["option_categories"])) for item in trust.items] == [
+            [0, 1, 2]
+        ] * 4
+        joined = [problem.get("value") for problem in trust.problems]
+        assert joined[0] in ("2, 3", "3, 4")
         assert row_of(administration).measures["trust"][3] == 50
 
     def test_items_that_nobody_links(self, staff, survey):
@@ -564,7 +577,49 @@ class TestBadInput:
         take_part(spring, staff.lincoln, answers)
         calculate(fall)
         calculate(spring)
-        assert ("not_anchored", "q1") in kinds(spring)
+        assert kinds(fall) == [("joined", "q1")]
+        assert ("joined", "q1") in kinds(spring)
+        assert ("not_anchored", "q1") not in kinds(spring)
+        trust = Calibration.objects.get(administration=spring, measure="trust")
+        assert all(item["is_anchored"] for item in trust.items)
+
+    def test_one_rare_answer_never_costs_a_measure(self, staff, survey):
+        answers = simulated(300, 4, skipped=0)
+        for row in answers:
+            row[0] = {"1": "2", "4": "3"}.get(row[0], row[0])
+        answers[0][0] = "4"
+        administration = closed(survey)
+        take_part(administration, staff.lincoln, answers)
+        calculate(administration)
+        assert kinds(administration) == [("joined", "q1")]
+        row = row_of(administration)
+        assert row.measures["trust"][0] == 300
+        assert row.essentials == {"safe": 50}
+
+    def test_anchors_of_an_older_calibration(self):
+        item = {
+            "options": ["a", "b", "c", "d"],
+            "categories": [1, 3],
+            "thresholds": [0],
+        }
+        assert anchor_of(item) == Anchor((0, 0, 0, 1), (0,), {})
+
+    def test_people_with_one_answer_count_in_no_measure(self, staff, survey, settings):
+        answers = simulated(300, 4, skipped=0)
+        single = [[row[0], *[None] * 3, *row[4:]] for row in answers[:100]]
+        administration = closed(survey)
+        take_part(administration, staff.lincoln, answers + single)
+        calculate(administration)
+        trust = Calibration.objects.get(measure="trust")
+        assert (trust.people, trust.items[0]["people"]) == (300, 400)
+        judged = (trust.reliability, [item["outfit"] for item in trust.items])
+        assert row_of(administration).measures["trust"][0] == 300
+        # If a state wants them, they count in means, but in no fit and reliability.
+        settings.FEWEST_ANSWERS_OF_A_MEASURE = 1
+        calculate(administration, recalculate=True)
+        trust.refresh_from_db()
+        assert trust.people == 400
+        assert (trust.reliability, [item["outfit"] for item in trust.items]) == judged
 
     def test_a_later_wave_with_one_answer_for_all(self, staff, fall):
         calculate(fall)
@@ -593,10 +648,13 @@ class TestScale:
         people = np.array([20.0] * 12 + [3.0])
         means = np.append(random.normal(0, 0.3, 12), 9.0)
         sums = scale.Sums(people, people * means, people * (means**2 + 1))
-        benchmark_scale = scale.benchmark_scale(sums)
-        assert benchmark_scale.unit == "schools"
-        assert benchmark_scale.deviation == pytest.approx(means[:12].std(ddof=1))
+        benchmark_scale = scale.benchmark_scale(sums, 0.3)
+        assert (benchmark_scale.unit, benchmark_scale.deviation) == ("schools", 0.3)
         assert benchmark_scale.mean == pytest.approx(np.average(means, weights=people))
+        # Where chance alone can explain that they differ, it is that of people.
+        assert scale.benchmark_scale(sums, 0.0).unit == "people"
+        few = scale.Sums(people[4:], sums.sums[4:], sums.squares[4:])
+        assert scale.benchmark_scale(few, 0.3).unit == "people"
 
     @pytest.mark.parametrize(
         ("points", "band"), [(19.49, 1), (19.5, 2), (39.5, 3), (59.4, 3), (99, 5)]

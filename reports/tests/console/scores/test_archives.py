@@ -277,7 +277,7 @@ def test_a_trend_needs_its_earlier_waves_at_each_download(client, staff, survey,
     archive = made(client, staff.dana, spring, staff.riverside)
     assert sorted(archive.waves) == [fall.pk, spring.pk]
     content = content_of(client.get(address(spring, archive)))
-    assert "Last time: " in content.read(content.namelist()[0]).decode()
+    assert "Change since last time: " in content.read(content.namelist()[0]).decode()
     # Fall is not over for Dana, and was never shared.
     later = timezone.now() + timedelta(days=1)
     Administration.objects.filter(pk=fall.pk).update(closes_at=later)

@@ -11,7 +11,13 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
-from reports.models import GroupResults, ResultsRollUp, SchoolRate, ScoreRow
+from reports.models import (
+    Calibration,
+    GroupResults,
+    ResultsRollUp,
+    SchoolRate,
+    ScoreRow,
+)
 from reports.scores.visible import visible_scores
 from reports.tests.console.scores.conftest import answered, scored
 from reports.tests.scores.conftest import closed
@@ -65,7 +71,9 @@ def set_score(administration, school, points):
     row = ScoreRow.objects.get(
         administration=administration, level="school", place_id=school.pk, attribute=""
     )
-    row.measures["trust"][3] = points
+    scale = Calibration.objects.get(measure="trust", anchored_to=None)
+    mean = scale.scale_mean + (points - 50) * scale.scale_deviation / 20
+    row.measures["trust"][1::2] = mean, points
     row.save()
 
 
@@ -78,7 +86,7 @@ def test_the_largest_change_comes_first_with_its_error(client, staff, fall, spri
     before = visible_scores(fall, [place])[place]["trust"]
     now = visible_scores(spring, [place])[place]["trust"]
     first = page.context["page"].listing.rows[0]
-    assert first.change == now.score - before.score > 0
+    assert first.change == now.mean - before.mean > 0
     assert first.error == now.error_of_change(before)
     assert first.is_certain
     assert "1 of 2 schools changed more than chance alone explains" in page.text

@@ -16,6 +16,7 @@ from accounts.models import AuditEntry, Membership
 from accounts.tests.logging_in import log_in
 from reports.models import (
     Calibration,
+    ChosenBenchmark,
     GroupResults,
     PublishedPlace,
     ReleasedItem,
@@ -39,6 +40,8 @@ def shared_spring(shared_staff, shared_fall):
     administration = closed(shared_fall.published, "spring-2027")
     answered(administration, shared_staff.lincoln, 600, 5, moved={"q2": 1.2})
     answered(administration, shared_staff.roosevelt, 600, 6, moved={"q2": 1.2})
+    # By itself, so much smaller a season would be a pilot.
+    ChosenBenchmark.objects.create(administration=shared_fall, because="All schools")
     return scored(administration)
 
 
@@ -89,7 +92,7 @@ def test_an_item_that_drifted_is_found_released_and_anchored_again(
     assert "q2 has drifted by" in page.text
     assert lines(page)["q2"].has_drifted
     assert lines(page)["q2"].state == "anchored"
-    assert f"Anchored to the benchmark {fall.title}." in page.text
+    assert f"Anchored to the benchmark {fall.title} (about 140 people)." in page.text
     assert "Survey climate, version 1. Calculated on" in page.text
     assert "rasch 1, numpy" in page.text
     before = ScoreRow.objects.get(administration=spring, level="state", attribute="")
@@ -428,9 +431,9 @@ def test_the_page_costs_the_same_for_any_number_of_measures(
 ):
     log_in(client, staff.state)
     quality(client, spring)
-    with django_assert_num_queries(12):
+    with django_assert_num_queries(13):
         quality(client, spring)
     release(spring, staff.state)
     release(spring, staff.state, "q3")
-    with django_assert_num_queries(12):
+    with django_assert_num_queries(13):
         quality(client, spring)

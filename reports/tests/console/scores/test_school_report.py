@@ -28,6 +28,7 @@ from reports.school_report import pdf
 from reports.school_report.report import SchoolReports
 from reports.scores import scoring
 from reports.scores.visible import visible_scores
+from reports.scores.words import score_words
 from reports.tests.console.scores.conftest import answered, scored
 from reports.tests.scores.conftest import closed
 from survey.fieldwork.login_cards import fonts
@@ -67,12 +68,15 @@ def test_a_report_compares_a_school_with_its_district_and_the_state(
     scores = visible_scores(fall, places)
     school, district, state = (scores[place] for place in places)
     assert "60 of 60 finished (100 %); a report needs 30." in page
+    assert school["trust"].reliability > 0.6
     assert (
-        f"{school['trust'].score} points of 99: neutral."
+        f"{school['trust'].score} points of 99: {score_words(school['trust'])}."
         f" Riverside: {district['trust'].score}, All schools: {state['trust'].score}."
     ) in page
-    assert f"Safe school {school['safe'].score} neutral" in page
-    assert f"±{school['trust'].error:.1f}" in page
+    assert f"±{1.96 * round(school['trust'].error, 1):.1f}" in page
+    # Schools do not differ in noise, and so not surely in the theme.
+    assert school["noise"].band == school["safe"].band == 0
+    assert f"Safe school {school['safe'].score} No band: schools differ" in page
     assert "Question &lt;3&gt; (reversed)" in page
     assert "Lower scores are better." in page
     assert "50 is the average of “School climate" in page
@@ -97,7 +101,9 @@ def test_a_report_in_arabic_runs_from_right_to_left(client, staff, survey, fall)
     log_in(client, staff.state)
     spring = closed(survey, "spring-2027")
     answered(spring, staff.lincoln, 60, 7, shift=1.5)
-    page = report(client, scored(spring), staff.lincoln, "?language=ar")
+    scored(spring)
+    Calibration.objects.update(schools_deviation=1.0, people_deviation=0.01)
+    page = report(client, spring, staff.lincoln, "?language=ar")
     content = page.content.decode()
     assert 'class="school-report" lang="ar" dir="rtl"' in content
     report_html = content[content.index('<div class="school-report"') :]
@@ -107,7 +113,7 @@ def test_a_report_in_arabic_runs_from_right_to_left(client, staff, survey, fall)
     assert re.search(f"{title}، ", report_html)
     assert not re.search(f"{title}, ", report_html)
     # A sign stays before its number.
-    assert re.search("\u200e(?:[+−]\\d|±0)", report_html)
+    assert re.search("\u200e(?:[+−]\\d|0)", report_html)
     # Nothing is left in English but names of places and the title of the survey.
     words = html.unescape(re.sub(r"<[^>]+>", " ", report_html, flags=re.S))
     names = {"Lincoln", "Riverside", "School", "climate"}

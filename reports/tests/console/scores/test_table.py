@@ -11,7 +11,14 @@ from django.utils import timezone
 from accounts.models import AuditEntry, District, School
 from accounts.tests.logging_in import log_in
 from reports.console.scores.table import ScoreCell, score_columns
-from reports.models import GroupResults, ResultsRollUp, SchoolRate, ScoreRow, Scoring
+from reports.models import (
+    Calibration,
+    GroupResults,
+    ResultsRollUp,
+    SchoolRate,
+    ScoreRow,
+    Scoring,
+)
 from reports.scores.visible import measures_in_survey, visible_scores
 
 pytestmark = pytest.mark.django_db
@@ -66,10 +73,19 @@ def test_noise_is_colored_the_other_way_round(client, staff, fall):
     row = rows.get(place_id=staff.lincoln.pk)
     row.measures["trust"][3] = row.measures["noise"][3] = 85
     row.save()
+    Calibration.objects.update(schools_deviation=1.0, people_deviation=1.0)
     log_in(client, staff.state)
     page = re.sub(r"\s+", " ", table(client, fall, "?show=all").content.decode())
     assert '<td class="number band-5" title="very strong">85</td>' in page
     assert '<td class="number band-1" title="very high">85</td>' in page
+    # A score of few people among very different ones has no color.
+    Calibration.objects.update(people_deviation=9.0)
+    page = re.sub(r"\s+", " ", table(client, fall, "?show=all").content.decode())
+    doubt = "very strong, but could be strong"
+    assert f'<td class="number band-0" title="{doubt}">85</td>' in page
+    Calibration.objects.update(schools_deviation=0.0)
+    page = re.sub(r"\s+", " ", table(client, fall, "?show=all").content.decode())
+    assert '<td class="number band-0">85</td>' in page
 
 
 def test_a_measure_without_a_theme_is_set_apart_as_a_theme_is(fall):

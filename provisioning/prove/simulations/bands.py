@@ -1,0 +1,62 @@
+"""`provisioning/run simulate_bands`: count bands that are wrong, or made of chance."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from provisioning.commands import ROOT, command_parser, conclude, output_of, step
+from provisioning.in_django import arguments_for
+from provisioning.installation.environment import (
+    PRODUCTION,
+    PYTHON,
+    prepare_environment,
+)
+
+# Of all schools.
+MOST_WRONG = 0.10
+# Of surveys in which schools do not differ: those that show bands.
+MOST_OF_CHANCE = 0.05
+
+
+def main() -> int:
+    options = command_parser(
+        "Simulates surveys of schools with known true scores: between 2 and 10 % of"
+        " the variance of people lies between schools, and 20 to 300 people answer in"
+        " each; and surveys of 15 schools that do not differ at all. Bands of the"
+        " product are compared with the true ones, beside those of the rule before:"
+        " the deviation of observed means as the scale, and bands without doubt.",
+        simulations=(40, "of surveys, for each share"),
+    ).parse_args()
+    prepare_environment(PRODUCTION)
+    with step("Simulating surveys"):
+        output = output_of(
+            [
+                PYTHON,
+                *arguments_for(
+                    "prove.simulations.simulated_bands.simulate",
+                    simulations=options.simulations,
+                ),
+            ],
+            failing="The simulation failed",
+            cwd=ROOT,
+            env={**os.environ, "DJANGO_SETTINGS_MODULE": "settings.test"},
+        )
+    figures = json.loads(output.splitlines()[-1])
+    return conclude(figures, shortcomings(figures))
+
+
+def shortcomings(figures: dict[str, float]) -> list[str]:
+    wrong, undoubted = figures["two_steps_wrong"], figures["bands_without_doubt"]
+    of_chance = figures["bands_of_identical_schools"]
+    missed = []
+    if wrong > MOST_WRONG:
+        missed.append(f"{wrong:.1%} of bands are two steps wrong")
+    if undoubted:
+        missed.append(f"{undoubted} unreliable bands show no doubt")
+    if of_chance > MOST_OF_CHANCE:
+        missed.append(f"{of_chance:.1%} of surveys band schools that do not differ")
+    # What the simulation could not show, it could not find in the product either.
+    if figures["two_steps_wrong_before"] <= wrong:
+        missed.append("the rule before is not worse: the simulation shows nothing")
+    return missed

@@ -1,0 +1,88 @@
+"""Test whether anchored items have drifted, and how much that leaves of a trend.
+
+Numbers in, numbers out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from reports.rasch.responses import Floats
+
+# In logits. A smaller displacement changes no score that matters, however sure it is.
+LEAST_DRIFT = 0.5
+# The share of items that are called drifted by mistake among those called so.
+LEVEL = 0.05
+
+
+class Displacement(NamedTuple):
+    """How far an item has moved, in logits, and the standard error of that."""
+
+    logits: float
+    error: float
+    has_drifted: bool
+
+
+def displaced(
+    moved: Floats, covariance: Floats, held: Sequence[int]
+) -> list[Displacement]:
+    """Test the displacements of a measure's items together.
+
+    `moved` are the differences of two calibrations, of which `covariance` holds the
+    errors. The mean of the anchored items, `held`, is removed. An item has drifted if
+    it is displaced by 0.5 logits, and by more than chance as Benjamini and Hochberg
+    (1995) test the anchored items of a measure, at 5 %.
+    """
+    size = len(moved)
+    centering = np.eye(size)
+    centering[:, list(held)] -= 1 / len(held)
+    logits = centering @ moved
+    variances = np.diag(centering @ covariance @ centering.T)
+    errors = np.sqrt(np.clip(variances, 0, None))
+    chances = [
+        math.erfc(abs(value) / error / math.sqrt(2)) if error else 1.0
+        for value, error in zip(logits.tolist(), errors.tolist(), strict=True)
+    ]
+    significant = _significant({place: chances[place] for place in held})
+    return [
+        Displacement(
+            float(value),
+            float(error),
+            place in significant and abs(value) >= LEAST_DRIFT,
+        )
+        for place, (value, error) in enumerate(zip(logits, errors, strict=True))
+    ]
+
+
+def _significant(chances: Mapping[int, float]) -> set[int]:
+    """Return the tests that the step-up procedure of Benjamini and Hochberg rejects."""
+    ordered = sorted(chances, key=lambda test: chances[test])
+    limits = (LEVEL * (rank + 1) / len(ordered) for rank in range(len(ordered)))
+    rejected = 0
+    for rank, (test, limit) in enumerate(zip(ordered, limits, strict=True), 1):
+        if chances[test] <= limit:
+            rejected = rank
+    return set(ordered[:rejected])
+
+
+def linking_error(
+    displacements: Mapping[str, Displacement], anchored: Collection[str]
+) -> float | None:
+    """Return the standard error of a wave's place on the benchmark's scale, in logits.
+
+    It is that of the mean of the anchored items' displacements, as if they were a
+    sample of items (Michaelides 2010); None of fewer than two.
+    """
+    moved = [
+        displacement.logits
+        for name, displacement in displacements.items()
+        if name in anchored
+    ]
+    count = len(moved)
+    if count < 2:
+        return None
+    return math.sqrt(math.fsum(value**2 for value in moved) / (count * (count - 1)))
