@@ -137,5 +137,6 @@ def shortcomings(figures: Mapping[str, Any]) -> list[str]:
         doors = ", ".join(figures["open_doors"])
         sentences.append(f"the firewall lets everybody in at {doors}")
     if figures["changed_again"]:
-        sentences.append(f"{figures['changed_again']} tasks changed something again")
+        tasks = ", ".join(figures["changed_again"])
+        sentences.append(f"a second run changed something: {tasks}")
     return sentences

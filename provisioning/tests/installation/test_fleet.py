@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import json
 import re
 import shutil
 import subprocess
@@ -719,3 +720,11 @@ def test_each_host_gets_every_package_of_its_roles(tmp_path):
     }
     assert {"nginx-light", "pgbouncer", "iproute2", "haproxy"} <= {*packages["web1"]}
     assert "restic" in packages["db1"] and "restic" not in packages["web1"]
+
+
+def test_the_other_members_have_an_order_that_stays(fleet):
+    # A set's differs from run to run, and each would write the file anew.
+    for host in ("db1", "db2", "db3"):
+        text = (fleet / host / "etc/clock/watch_clock").read_text()
+        [others] = re.findall(r"^OTHERS = (.+)$", text, re.M)
+        assert json.loads(others) == sorted(json.loads(others))
