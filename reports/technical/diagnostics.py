@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from django.conf import settings
 from numpy.typing import NDArray
 
 from reports.answers.item_codes import VALUE, ItemCodes
@@ -29,7 +30,7 @@ from reports.rasch.dependence import (
 from reports.rasch.dif import DifferentialFunctioning, compare_groups
 from reports.rasch.responses import Floats, Integers
 from reports.releases.counting import value_of
-from reports.scores.calibration import table_of
+from reports.scores.calibration import FEWEST_ITEMS, table_of
 
 # With fewer people of a group, differences of half a logit are chance (Linacre 1994).
 FEWEST_COMPARED = 100
@@ -90,7 +91,14 @@ class MeasureDiagnostics:
         """Return the reliability of the measures of some people."""
         counts = np.bincount(self.row[people], minlength=len(self.table.people))
         some = ResponseTable(self.table.categories, counts)
-        return separation(some, self.measures).reliability
+        judged = enough_answers(self.table, FEWEST_ITEMS)
+        return separation(some.rows(judged), self.measures.rows(judged)).reliability
+
+
+def enough_answers(table: ResponseTable, fewest: int = 1) -> NDArray[np.bool_]:
+    """Test which people have the answers that a measure needs, and `fewest` or more."""
+    fewest = max(fewest, settings.FEWEST_ANSWERS_OF_A_MEASURE)
+    return np.asarray(table.answered.sum(axis=1) >= fewest)
 
 
 def diagnose(
@@ -101,7 +109,8 @@ def diagnose(
     """Return the diagnostics of one measure that has items.
 
     `attributes` have the groups that may be compared; those with too few people who
-    answered are left out here.
+    answered are left out here. As in the scores, people with one answer tell nothing of
+    its items, and those with fewer than the setting have no measure.
     """
     items = calibration.items
     table, row = table_of(
@@ -109,17 +118,19 @@ def diagnose(
     )
     thresholds = [np.array(item["thresholds"]) for item in items]
     measures = measure_people(table, thresholds)
+    judged = enough_answers(table, FEWEST_ITEMS)
+    of_judged = table.rows(judged), thresholds, measures.rows(judged)
     return MeasureDiagnostics(
         items,
-        category_diagnostics(table, thresholds, measures),
-        local_dependence(table, thresholds, measures),
-        first_contrast(table, thresholds, measures),
+        category_diagnostics(*of_judged),
+        local_dependence(*of_judged),
+        first_contrast(*of_judged),
         [
             comparison
             for grouped in attributes
             for comparison in _comparisons(table, row, thresholds, grouped)
         ],
-        measures.wle[row],
+        np.where(enough_answers(table), measures.wle, np.nan)[row],
         table,
         row,
         measures,
@@ -131,24 +142,11 @@ def categories_of(item: Mapping[str, Any], answers: ItemCodes) -> Integers:
 
     `item` is as in `reports.scores.calibration.ItemResult`.
     """
-    number = dict(zip(item["options"], option_categories(item), strict=True))
+    number = dict(zip(item["options"], item["option_categories"], strict=True))
     lookup = np.full(VALUE + len(answers.values), MISSING, dtype=np.int8)
     for place, value in enumerate(answers.values):
-        category = number.get(value)
-        lookup[VALUE + place] = MISSING if category is None else category
+        lookup[VALUE + place] = number.get(value, MISSING)
     return np.asarray(lookup[answers.codes])
-
-
-def option_categories(item: Mapping[str, Any]) -> list[int | None]:
-    """Return the category of each option, numbered as the thresholds.
-
-    None if nobody chose it; neighbouring options may share one. `item` is as in
-    `reports.scores.calibration.ItemResult`.
-    """
-    if "option_categories" in item:
-        return list(item["option_categories"])
-    number = {option: place for place, option in enumerate(item["categories"])}
-    return [number.get(option) for option in range(len(item["options"]))]
 
 
 def _comparisons(

@@ -18,7 +18,7 @@ from reports.rasch.dependence import MOST_Q3
 from reports.results.visible import VisibleGroup
 from reports.suppression import HIDDEN
 from reports.suppression.end_coding import coded_cells
-from reports.technical.diagnostics import MeasureDiagnostics, option_categories
+from reports.technical.diagnostics import MeasureDiagnostics
 from reports.technical.source import TechnicalSource
 
 Row = Sequence[Cell]
@@ -165,7 +165,7 @@ def thresholds(source: TechnicalSource) -> Iterator[Row]:
         for item in calibration.items:
             if item["name"] not in shown:
                 continue
-            of_option = option_categories(item)
+            of_option = item["option_categories"]
             answers = [
                 " ".join(
                     option
@@ -204,12 +204,10 @@ def categories(source: TechnicalSource) -> Iterator[Row]:
             # The mean of few people could be calculated from the others.
             minimum = source.administration.minimum_group
             is_hidden = ((of_item.counts > 0) & (of_item.counts < minimum)).any()
-            of_option = option_categories(item)
+            of_option = item["option_categories"]
             for value, place in zip(item["options"], of_option, strict=True):
-                figures: list[Cell] = [None] * 3
-                if place is not None and is_hidden:
-                    figures = [HIDDEN] * 3
-                elif place is not None:
+                figures: list[Cell] = [HIDDEN] * 3
+                if not is_hidden:
                     figures = [
                         rounded(float(of_item.mean_measures[place]), 2),
                         "yes" if of_item.falls[place] else "no",
