@@ -726,5 +726,5 @@ def test_the_other_members_have_an_order_that_stays(fleet):
     # A set's differs from run to run, and each would write the file anew.
     for host in ("db1", "db2", "db3"):
         text = (fleet / host / "etc/clock/watch_clock").read_text()
-        [others] = re.findall(r"^OTHERS = (.+)$", text, re.M)
-        assert json.loads(others) == sorted(json.loads(others))
+        [members] = re.findall(r"^OTHERS = (.+)$", text, re.M)
+        assert json.loads(members) == sorted(json.loads(members))
