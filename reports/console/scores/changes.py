@@ -223,14 +223,16 @@ class ChangesPage:
 
     @property
     def bands_sentence(self) -> str:
-        moves = Counter(place.moved for place in self.changed)
+        moves = Counter((place.moved, place.is_certain) for place in self.changed)
         return _(
-            "%(up)s moved to a higher band, %(down)s to a lower one;"
-            " %(stayed)s stayed in their band."
+            "By more than chance explains, %(up)s moved to a higher band and %(down)s to"
+            " a lower one. %(by_chance)s are in another band, which chance alone can"
+            " explain; %(stayed)s stayed in their band."
         ) % {
-            "up": f"{moves[1]:,}",
-            "down": f"{moves[-1]:,}",
-            "stayed": f"{moves[0]:,}",
+            "up": f"{moves[1, True]:,}",
+            "down": f"{moves[-1, True]:,}",
+            "by_chance": f"{moves[1, False] + moves[-1, False]:,}",
+            "stayed": f"{moves[0, True] + moves[0, False]:,}",
         }
 
     @property
