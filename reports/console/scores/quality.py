@@ -374,7 +374,10 @@ def csv_rows(page: QualityPage) -> Iterator[Sequence[Cell]]:
             ]
             if item.is_hidden:
                 figures = [HIDDEN] * (1 + len(FIGURES) + most)
-            drifted = "yes" if item.has_drifted else "no"
+            # Of the others, it is not tested.
+            drifted = ""
+            if stored.get("is_anchored"):
+                drifted = "yes" if item.has_drifted else "no"
             because = item.release.because if item.release else ""
             yield [
                 *(measure.name, item.name, item.label, item.state),

@@ -203,7 +203,7 @@ def test_an_item_that_drifted_is_released(at_screen, staff, survey, fall):  # no
     with page.expect_download() as download:
         page.get_by_role("link", name="Download CSV").click()
     text = download.value.path().read_text(encoding="utf-8-sig")
-    assert "trust,q2,Question <2>,released,yes,Reworded in spring" in text
+    assert "trust,q2,Question <2>,released,,Reworded in spring" in text
 
     phone = at_screen(staff.state, **PHONE)
     for path in ("", "trust/q2/"):
