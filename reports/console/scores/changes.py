@@ -225,8 +225,8 @@ class ChangesPage:
     def bands_sentence(self) -> str:
         moves = Counter((place.moved, place.is_certain) for place in self.changed)
         return _(
-            "By more than chance explains, %(up)s moved to a higher band and %(down)s to"
-            " a lower one. %(by_chance)s are in another band, which chance alone can"
+            "By more than chance explains, %(up)s moved to a higher band and %(down)s"
+            " to a lower one. %(by_chance)s are in another band, which chance alone can"
             " explain; %(stayed)s stayed in their band."
         ) % {
             "up": f"{moves[1, True]:,}",
