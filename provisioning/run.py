@@ -130,13 +130,13 @@ COMMANDS = {
         "prove.simulations.bands",
         "Counts bands of simulated schools that are wrong, or made of chance",
     ),
-    "simulate_drift": (
-        "prove.simulations.drift",
-        "Counts items of simulated waves that are called drifted by mistake",
-    ),
     "simulate_dif": (
         "prove.simulations.diagnostics",
         "Counts false and missed findings about items of simulated measures",
+    ),
+    "simulate_drift": (
+        "prove.simulations.drift",
+        "Counts items of simulated waves that are called drifted by mistake",
     ),
     "test_containers": (
         "containers.trial",

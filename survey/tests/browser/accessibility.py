@@ -91,7 +91,8 @@ def check(page: Page, name: str) -> None:
     if folder := os.environ.get("SHOTS"):
         width = page.viewport_size["width"] if page.viewport_size else 0
         page.screenshot(path=f"{folder}/{width}-{name}.png", full_page=True)
-    assert (name, violations(page)) == (name, [])
+    problems = violations(page)
+    assert not problems, (name, problems)
     assert (name, scrolls_sideways(page)) == (name, False)
 
 

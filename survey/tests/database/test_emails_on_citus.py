@@ -10,7 +10,9 @@ from survey.tests.emails.conftest import (  # noqa: F401
     confirmed,
     people,
     plan,
+    publish,
     send,
+    shown_completion,
 )
 
 pytestmark = [

@@ -105,13 +105,13 @@ def test_cards_show_the_id_in_place_of_a_name_without_a_font(
     order,  # noqa: F811
     install,
 ):
-    invite(administration, staff.lincoln, "W1", f"{THAI} Smith", classroom="7A")
-    invite(administration, staff.lincoln, "W2", "Ann Lee", classroom="7A")
+    invite(administration, staff.lincoln, "PUPIL-1", f"{THAI} Smith", classroom="7A")
+    invite(administration, staff.lincoln, "PUPIL-2", "Ann Lee", classroom="7A")
     log_in(client, staff.chen)
     card_set = order(staff.lincoln)
     [page] = read_pages(download(client, card_set))
-    assert "W1" in page.text and "Smith" not in page.text
-    assert "Ann Lee" in page.text and "W2" not in page.text
+    assert "PUPIL-1" in page.text and "Smith" not in page.text
+    assert "Ann Lee" in page.text and "PUPIL-2" not in page.text
     shown = text_of(client.get(url_of(card_set)))
     assert "1 card shows the ID in place of a name" in shown
     assert "fonts-noto-core" in shown
@@ -119,7 +119,7 @@ def test_cards_show_the_id_in_place_of_a_name_without_a_font(
     install("NotoSansThai-Bold", THAI)
     card_set = order(staff.lincoln)
     [page] = read_pages(download(client, card_set))
-    assert f"{THAI} Smith" in page.text and "W1" not in page.text
+    assert f"{THAI} Smith" in page.text and "PUPIL-1" not in page.text
     assert "in place of a name" not in text_of(client.get(url_of(card_set)))
 
 
@@ -144,7 +144,7 @@ def test_a_title_in_another_script_is_printed_where_it_has_a_font(
     monkeypatch.setattr(
         "survey.taking.published.Published.title_in", lambda self, language: title
     )
-    invite(administration, staff.lincoln, "W2", "Ann Lee", classroom="7A")
+    invite(administration, staff.lincoln, "PUPIL-2", "Ann Lee", classroom="7A")
     log_in(client, staff.chen)
     [page] = read_pages(download(client, order(staff.lincoln)))
     assert "Ann Lee" in page.text and title not in page.text
