@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, redirect_stdout
 from glob import glob
 from pathlib import Path
 
@@ -45,7 +45,9 @@ def prepare_environment(*requirements: Path) -> None:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            with step("Waiting for another command that prepares .venv"):
+            # Standard output may be a file that the command writes.
+            waiting = step("Waiting for another command that prepares .venv")
+            with redirect_stdout(sys.stderr), waiting:
                 fcntl.flock(lock, fcntl.LOCK_EX)
         if not is_usable():
             _create_environment()
