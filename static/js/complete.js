@@ -87,18 +87,19 @@ async function startReview() {
     if (event.persisted) location.reload();
   });
   showLocalTimes(lang);
+  const form = document.getElementById("finish");
+  // Before anything that waits: a person who has stopped must not see their answers.
+  if (form) {
+    keepPlace(form.dataset.tag, form.elements.language.value);
+    listenToButtons(form, form.elements.language.value);
+  }
+  document.documentElement.removeAttribute("data-stopping");
   await wipeEnded();
   // The server accepts nothing more of a person who has finished.
   const finished = document.querySelector("[data-finished]");
   if (finished) {
     await removeKept(finished.dataset.finished);
     await forgetDevice();
-  }
-  const form = document.getElementById("finish");
-  if (form) {
-    const language = form.elements.language.value;
-    keepPlace(form.dataset.tag, language);
-    listenToButtons(form, language);
   }
   if (form) await watchWaiting(form);
 }

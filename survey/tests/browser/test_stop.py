@@ -179,6 +179,27 @@ def test_a_reload_shows_nothing_of_what_was_hidden(unsaved, maya):
     is_hidden(tab)
 
 
+@pytest.mark.parametrize("is_protected", [True, False])
+def test_a_slow_script_leaves_the_review_hidden(unsaved, is_protected):
+    tab = unsaved.context.new_page()
+
+    def hold(route: Route) -> None:
+        is_hiding = "hide_stopped" in route.request.url
+        if is_hiding and is_protected:
+            route.continue_()
+        elif is_hiding:
+            route.abort()
+
+    tab.route("**/*.js", hold)
+    tab.goto("/take/complete/", wait_until="commit")
+    reviewed = tab.locator(".reviewed")
+    reviewed.wait_for(state="attached")
+    if is_protected:
+        expect(reviewed).to_be_hidden()
+    else:
+        expect(reviewed).to_be_visible()
+
+
 def test_the_code_shows_the_survey_again(unsaved, maya):
     enter_code(unsaved, maya)
     is_on(unsaved, 2)

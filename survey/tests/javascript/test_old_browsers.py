@@ -99,8 +99,9 @@ def test_modules_run_in_the_oldest_supported_browsers(parser, defined, name):
     assert newer_parts(parser, defined, source_of(name)) == []
 
 
-def test_old_browsers_read_the_script_that_detects_them(parser, defined):
-    assert newer_parts(parser, defined, source_of("old_browser"), version=5) == []
+@pytest.mark.parametrize("name", ["old_browser", "hide_stopped"])
+def test_old_browsers_read_what_is_no_module(parser, defined, name):
+    assert newer_parts(parser, defined, source_of(name), version=5) == []
 
 
 @pytest.mark.parametrize(
