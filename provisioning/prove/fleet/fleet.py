@@ -25,6 +25,7 @@ from provisioning.prove.fleet.hosts import GATEWAY, SWITCH, Host, Switch, in_nam
 from provisioning.prove.fleet.inventory import (
     BALANCER,
     NAME,
+    SHARED_FILES,
     balancer_configuration,
     differences,
     groups_of,
@@ -37,8 +38,6 @@ from provisioning.prove.installing.releases import copy_code
 # Where the roles look for the certificate of the name.
 CERTIFICATE = "etc/ssl/groundswell/fullchain.pem"
 CERTIFICATE_KEY = "etc/ssl/private/groundswell.key"
-SHARED_FILES = "/srv/groundswell-files"
-
 
 HOME = "/srv/groundswell"
 CHECKOUT = f"{HOME}-checkout"

@@ -16,6 +16,8 @@ EXAMPLE = ANSIBLE / "inventories" / "fleet.example"
 NAME = "survey.example.org"
 # What stands in front of the web hosts is the owner's, and so no host of the playbook.
 BALANCER = ("lb1", "10.0.0.2")
+# Where each web and worker host has the folder of files, as a file server's.
+SHARED_FILES = "/srv/groundswell-files"
 # JMeter's, which serves nobody.
 LEFT_OUT = "load"
 Groups = dict[str, dict[str, str]]
@@ -47,6 +49,12 @@ def differences(folder: Path, repository: str) -> dict[str, object]:
         # Backups and e-mail have servers of their own, and drills of their own.
         "backup_repository": "none",
         "mail_server": "filemail:////tmp",
+        # Files in a folder of all hosts: a bucket elsewhere is reached by TLS, with a
+        # certificate that the system knows.
+        "files_bucket": "",
+        "files_folder": SHARED_FILES,
+        "files_shared": True,
+        "files_gid": 2001,
         # Of a balancer, whose clients are one address.
         "connections_per_address": 0,
         "requests_per_address": 8192,

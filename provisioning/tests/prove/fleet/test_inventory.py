@@ -11,6 +11,7 @@ from provisioning.commands import Refusal
 from provisioning.installation.environment import PYTHON
 from provisioning.prove.fleet.drill import KINDS
 from provisioning.prove.fleet.inventory import (
+    SHARED_FILES,
     balancer_configuration,
     differences,
     groups_of,
@@ -47,6 +48,12 @@ def test_the_firewall_and_tls_of_the_example_stay_on(fleet):
     assert {"group": "queue", "ports": [5671], "callers": ["web", "worker"]} in (
         host["guarded_ports"]
     )
+
+
+def test_files_lie_where_the_hosts_reach_them(fleet):
+    host = fleet["_meta"]["hostvars"]["web1"]
+    assert (host["files_bucket"], host["files_shared"]) == ("", True)
+    assert host["files_folder"] == SHARED_FILES
 
 
 def test_an_unknown_variable_is_refused(tmp_path):
