@@ -117,6 +117,9 @@ ParsedRow = (
 )
 
 
+# Notes what is wrong with a cell: its column, the reason, and its text.
+Reject = Callable[[str, str, str], None]
+
 LINE_OF_TEXT = gettext_noop(
     "is a line of text, not a person: the other cells are blank"
 )
@@ -255,28 +258,7 @@ class RowParser:
             reject(header[index], reason, cells[index])
         is_active = status == field_parsers.ACTIVE
 
-        values = dict(self._known_place)
-        blank_district: MissingCell | None = None
-        if self._has_no_district:
-            blank_district = MissingCell(_("is missing"))
-        for name, index, parser in self._parsers if is_active else self._place_parsers:
-            cell = cells[index]
-            if name in self._lists:
-                cell = cell.partition(",")[0]
-            if name in self._values:
-                cell = self._values[name].get(value_key(cell), cell)
-            try:
-                values[name] = parser(cell)
-            except InvalidCell as error:
-                if name == "district" and isinstance(error, MissingCell):
-                    blank_district = error
-                else:
-                    reject(header[index], str(error), cells[index])
-        if blank_district is not None:
-            try:
-                values |= self._district_of_school(values, blank_district)
-            except InvalidCell as error:
-                reject(self.columns.heading("district"), str(error), "")
+        values = self._parse_fields(cells, reject, is_active=is_active)
         external_id = values.get("external_id", "")
         is_alone = " " in external_id and sum(map(bool, map(str.strip, cells))) == 1
         if is_alone and len(header) > 1:
@@ -295,10 +277,49 @@ class RowParser:
                 reject(header[birth], str(error), cells[birth])
         attributes = self._parse_subgroups(cells)
 
-        get = values.get
         if rejections:
-            ids = (get(name, "") for name in ("district", "external_id", "previous_id"))
+            names = ("district", "external_id", "previous_id")
+            ids = (values.get(name, "") for name in names)
             return RejectedRow(rejections, *ids)
+        return self._person(row, cells, values, birth_dates, attributes)
+
+    def _parse_fields(
+        self, cells: list[str], reject: Reject, *, is_active: bool
+    ) -> dict[str, str]:
+        """Return what is readable of the columns; people who left need only a place."""
+        values = dict(self._known_place)
+        blank_district: MissingCell | None = None
+        if self._has_no_district:
+            blank_district = MissingCell(_("is missing"))
+        for name, index, parser in self._parsers if is_active else self._place_parsers:
+            cell = cells[index]
+            if name in self._lists:
+                cell = cell.partition(",")[0]
+            if name in self._values:
+                cell = self._values[name].get(value_key(cell), cell)
+            try:
+                values[name] = parser(cell)
+            except InvalidCell as error:
+                if name == "district" and isinstance(error, MissingCell):
+                    blank_district = error
+                else:
+                    reject(self.columns.header[index], str(error), cells[index])
+        if blank_district is not None:
+            try:
+                values |= self._district_of_school(values, blank_district)
+            except InvalidCell as error:
+                reject(self.columns.heading("district"), str(error), "")
+        return values
+
+    def _person(
+        self,
+        row: int,
+        cells: list[str],
+        values: dict[str, str],
+        birth_dates: tuple[str, str],
+        attributes: dict[str, str],
+    ) -> RosterPerson:
+        get = values.get
         if "name" in values:
             given_name, family_name = field_parsers.split_name(values["name"])
         else:

@@ -10,7 +10,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -149,6 +149,91 @@ class Page:
     next_link: str | None
 
 
+@dataclass
+class Listing:
+    """What a server has sent of a listing, and what it said about its length."""
+
+    endpoint: str
+    # Objects of the page before.
+    size: int
+    received: int = 0
+    # None if the server does not say.
+    total: int | None = None
+    # The IDs of the first page that has any.
+    first_page: list[str] = field(default_factory=list)
+    # Of servers that page by a cursor instead of an offset.
+    cursor: str = ""
+    cursors: set[str] = field(default_factory=set)
+
+    @property
+    def is_complete(self) -> bool:
+        return self.received == self.total
+
+    def is_short(self, page_size: int, number: int) -> bool:
+        """Return whether the page before was probably the last: shorter than others."""
+        longest = len(self.first_page) if number > 1 else page_size
+        return self.total is None and self.size < min(page_size, longest)
+
+    def check_total(self, total: int | None) -> None:
+        """Raise UnusableAnswer if the total is no more what it was."""
+        if total != self.total:
+            raise UnusableAnswer(
+                _(
+                    "The total of %(endpoint)s changed during the download,"
+                    " from %(shown)s to %(shown_2)s."
+                )
+                % {
+                    "endpoint": self.endpoint,
+                    "shown": _shown(self.total),
+                    "shown_2": _shown(total),
+                }
+            )
+
+    def add(self, listed: list[str], total: int | None) -> None:
+        """Count a page's objects. Raises UnusableAnswer if there are too many."""
+        self.first_page = self.first_page or listed
+        self.total, self.size = total, len(listed)
+        self.received += self.size
+        if total is not None and self.received > total:
+            raise UnusableAnswer(
+                _("%(endpoint)s lists more objects than its total of %(total)s.")
+                % {"endpoint": self.endpoint, "total": f"{total:,}"}
+            )
+
+    def check_end(self) -> None:
+        """Raise UnusableAnswer if an empty page came before the end."""
+        if self.total is not None and not self.is_complete:
+            raise UnusableAnswer(
+                _("%(endpoint)s ended after %(received)s of %(total)s objects.")
+                % {
+                    "endpoint": self.endpoint,
+                    "received": f"{self.received:,}",
+                    "total": f"{self.total:,}",
+                }
+            )
+
+    def follow(self, next_link: str | None) -> bool:
+        """Take the cursor of a page's link; return whether there may be a next page.
+
+        Without a total, only an empty page or a Link header is the end: servers may
+        send less than was asked for. Raises UnusableAnswer if a cursor comes again.
+        """
+        has_links = next_link is not None or self.cursor
+        if self.total is None and has_links and not next_link:
+            return False
+        self.cursor = _cursor(next_link)
+        if self.cursor in self.cursors:
+            raise self.without_end()
+        if self.cursor:
+            self.cursors.add(self.cursor)
+        return True
+
+    def without_end(self) -> UnusableAnswer:
+        return UnusableAnswer(
+            _("%(endpoint)s has no end.") % {"endpoint": self.endpoint}
+        )
+
+
 class RestServer:
     """List the objects of a OneRoster server, page by page."""
 
@@ -172,85 +257,44 @@ class RestServer:
 
         Raises DownloadFailed, FilterRefused.
         """
-        received, total, size = 0, None, self._page_size
-        first: list[str] = []
-        # Of servers that page by a cursor instead of an offset.
-        cursor, cursors = "", set[str]()
+        listing = Listing(endpoint, self._page_size)
         for number in range(MOST_PAGES):
             # Some servers send the size of a page as the total. In a full
             # download, whatever they leave out would seem to have left.
-            is_complete = number > 0 and received == total
-            # A page that is shorter than the one before is probably the last.
-            is_short = total is None and size < min(
-                self._page_size, len(first) if number > 1 else self._page_size
-            )
+            is_complete = number > 0 and listing.is_complete
+            is_short = listing.is_short(self._page_size, number)
             page = self._page(
                 collection,
                 endpoint,
-                received,
+                listing.received,
                 since,
                 may_end=is_complete or (number > 0 and is_short),
-                cursor=cursor,
+                cursor=listing.cursor,
             )
             if page is None:
                 return
-            if number and page.total != total and (page.objects or not is_complete):
-                raise UnusableAnswer(
-                    _(
-                        "The total of %(endpoint)s changed during the download,"
-                        " from %(shown)s to %(shown_2)s."
-                    )
-                    % {
-                        "endpoint": endpoint,
-                        "shown": _shown(total),
-                        "shown_2": _shown(page.total),
-                    }
-                )
+            if number and (page.objects or not is_complete):
+                listing.check_total(page.total)
             listed = [str(item.get("sourcedId")) for item in page.objects]
-            if listed == first and (
+            if listed == listing.first_page and (
                 is_complete
                 or (number == 1 and is_short and self._has_cursors(endpoint))
             ):
                 # The server ignores the offset and sent everything at once.
                 return
-            first, total, size = first or listed, page.total, len(listed)
-            received += size
-            if total is not None and received > total:
-                raise UnusableAnswer(
-                    _("%(endpoint)s lists more objects than its total of %(total)s.")
-                    % {"endpoint": endpoint, "total": f"{total:,}"}
-                )
-            if page.objects:
-                yield page.objects
-                # Two pages at once would take twice the memory.
-                page.objects.clear()
-            elif total is None or received == total:
+            listing.add(listed, page.total)
+            if not page.objects:
+                listing.check_end()
                 return
-            else:
-                raise UnusableAnswer(
-                    _("%(endpoint)s ended after %(received)s of %(total)s objects.")
-                    % {
-                        "endpoint": endpoint,
-                        "received": f"{received:,}",
-                        "total": f"{total:,}",
-                    }
-                )
-            if received == total and since is not None:
+            yield page.objects
+            # Two pages at once would take twice the memory.
+            page.objects.clear()
+            if listing.is_complete and since is not None:
                 return
-            # Without a total, only an empty page or a Link header is the end:
-            # servers may send less than was asked for.
-            has_links = page.next_link is not None or cursor
-            if total is None and has_links and not page.next_link:
+            if not listing.follow(page.next_link):
                 return
-            cursor = _cursor(page.next_link)
-            if cursor in cursors:
-                raise UnusableAnswer(
-                    _("%(endpoint)s has no end.") % {"endpoint": endpoint}
-                )
-            if cursor:
-                cursors.add(cursor)
-                self._has_seen_cursor = True
-        raise UnusableAnswer(_("%(endpoint)s has no end.") % {"endpoint": endpoint})
+            self._has_seen_cursor = self._has_seen_cursor or bool(listing.cursor)
+        raise listing.without_end()
 
     def _page(
         self,
