@@ -128,7 +128,9 @@ class _Release:
                 continue
             shown = masks[level][place, column]
             shown[:] = True
-            for item in hidden:
+            # Larger places hide an item where a school does: here, only those schools
+            # are left out that hide the measure.
+            for item in hidden if level == LEVELS.SCHOOL.value else ():
                 shown[self.measures_of.get(item, [])] = False
         return masks
 

@@ -1,8 +1,8 @@
 """Read scores of groups for pages and files, without what is hidden.
 
 Only scores that are shown are stored (`reports.suppression.scores`). They are hidden
-as well where results hide the group or an item of the measure there since, and where
-the score of everyone at the place is. A score of an essential is calculated from
+as well where results hide the group since, in a school also where they hide an item of
+the measure, and where the score of everyone at the place is hidden. A score of an essential is calculated from
 those of its measures, and its error has the correlation of the measures' errors that
 the scores of everyone at the place show: it tells nothing more than they do.
 """
@@ -15,7 +15,7 @@ from typing import TypeAlias
 from reports.models import GroupResults, ScoreRow
 from reports.models.scores import FORMAT
 from reports.releases.counting import GroupKey
-from reports.releases.levels import Place
+from reports.releases.levels import LEVELS, Place
 from reports.scores.shrinkage import of_mean, shared_error
 from reports.scores.visible import (
     Scores,
@@ -70,7 +70,9 @@ def visible_group_scores(
             if name not in scales or not of_everyone.get(name):
                 continue
             items = {item["name"] for item in measure["items"]}
-            is_shown = name in stored and items.isdisjoint(hidden)
+            is_shown = name in stored and (
+                level != LEVELS.SCHOOL.value or items.isdisjoint(hidden)
+            )
             scores[name] = scales[name].score(stored[name]) if is_shown else None
         scores |= _essentials(content, scores, of_everyone)
         if any(scores.values()):

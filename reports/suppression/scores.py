@@ -15,7 +15,9 @@ before; the rules only hide more:
 * Where schools show no groups because too many people would be left out (an undivided
   place of `results`), it has all schools of the place's figures, unless sums of its
   groups and of all that is shown in it isolate a few people.
-* A larger place shows all groups of an attribute, or none.
+* A larger place shows all groups of an attribute, or none. That results hide an item
+  there, because a school does, hides nothing: schools that hide the measure are in no
+  sum of it.
 """
 
 from __future__ import annotations
