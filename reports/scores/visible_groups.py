@@ -2,9 +2,10 @@
 
 Only scores that are shown are stored (`reports.suppression.scores`). They are hidden
 as well where results hide the group since, in a school also where they hide an item of
-the measure, and where the score of everyone at the place is hidden. A score of an essential is calculated from
-those of its measures, and its error has the correlation of the measures' errors that
-the scores of everyone at the place show: it tells nothing more than they do.
+the measure, and where the score of everyone at the place is hidden. A score of an
+essential is calculated from those of its measures, and its error has the correlation
+of the measures' errors that the scores of everyone at the place show: it tells nothing
+more than they do.
 """
 
 from __future__ import annotations

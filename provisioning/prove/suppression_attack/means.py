@@ -41,7 +41,7 @@ def attack_means(world: World, means: Collection[Mean]) -> Outcome:
     for number, pattern in world.pattern_of.items():
         measured[pattern] += has_measure(world.state.people[number])
     has_people = measured > 0
-    known = {mean: people for mean, people in _added_up(world, means, measured, outcome)}
+    known = dict(_added_up(world, means, measured, outcome))
     first = {(mean.schools, mean.group) for mean in known if mean.source == 0}
     seen_again = [
         people[has_people]

@@ -51,7 +51,7 @@ from reports.results.access import (
 )
 from reports.results.aggregate_access import figures_for
 from reports.results.comments import may_review
-from reports.results.menu import attribute_label
+from reports.results.menu import group_label
 from reports.results.small_schools import SmallSchools, small_schools
 from reports.results.visible import VisibleGroup
 from reports.school_report.overview import Overview
@@ -741,7 +741,7 @@ def _groups(
         choices.append(
             GroupChoice(
                 f"{attribute}:{value}",
-                _group_label(attribute, value),
+                group_label(attribute, value),
                 *(attribute, value, (attribute, value) not in shown),
             )
         )
@@ -776,8 +776,4 @@ def _group_elsewhere(administration: Administration, asked: str) -> GroupChoice:
     is_known = attribute in attributes_of(administration)[1:]
     if not is_known or not value.isprintable() or len(value) > LONGEST_VALUE:
         raise Http404
-    return GroupChoice(asked, _group_label(attribute, value), attribute, value)
-
-
-def _group_label(attribute: str, value: str) -> str:
-    return f"{attribute_label(attribute)}: {value or _('not known')}"
+    return GroupChoice(asked, group_label(attribute, value), attribute, value)

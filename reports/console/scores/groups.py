@@ -13,13 +13,6 @@ from django.utils.translation import gettext as _
 from accounts.http import Cell, StaffRequest
 from accounts.language import language_to_read
 from accounts.models import District, School
-from reports.charts.gaps import (
-    FIGURES,
-    AttributeGaps,
-    file_rows,
-    gaps_by_attribute,
-    theme_names,
-)
 from reports.console.results.page import (
     known_attributes,
     place_choices,
@@ -27,6 +20,13 @@ from reports.console.results.page import (
     roster_groups,
 )
 from reports.console.scores.access import reached_schools, schools_with_scores
+from reports.console.scores.gap_panels import (
+    FIGURES,
+    AttributeGaps,
+    file_rows,
+    gaps_by_attribute,
+    theme_names,
+)
 from reports.rates.thresholds import ThresholdProgress, ThresholdState
 from reports.releases.levels import LEVELS, STATE, Place
 from reports.results.access import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reports.charts.gaps import gap_sentence, gap_verdict
+from reports.console.scores.gap_panels import gap_sentence, gap_verdict
 from reports.scores.gaps import Gap, judged
 
 SMALL, MODERATE, LARGE = "A small gap.", "A moderate gap.", "A large gap."
@@ -58,10 +58,22 @@ def test_of_many_groups_without_gaps_hardly_any_page_names_one():
 @pytest.mark.parametrize(
     ("points", "error", "words"),
     [
-        (14.2, 4.0, "scores 14 points higher than “b”. 95\xa0% interval: 6 to 22 points"),
-        (-14.2, 4.0, "scores 14 points lower than “b”. 95\xa0% interval: 6 to 22 points"),
+        (
+            14.2,
+            4.0,
+            "scores 14 points higher than “b”. 95\xa0% interval: 6 to 22 points",
+        ),
+        (
+            -14.2,
+            4.0,
+            "scores 14 points lower than “b”. 95\xa0% interval: 6 to 22 points",
+        ),
         (1.0, 0.4, "scores 1 point higher than “b”."),
-        (0.2, 4.0, "about the same as “b”. 95\xa0% interval: 8 points lower to 8 points"),
+        (
+            0.2,
+            4.0,
+            "about the same as “b”. 95\xa0% interval: 8 points lower to 8 points",
+        ),
     ],
 )
 def test_sentences_say_both_ends_of_the_interval(points, error, words):

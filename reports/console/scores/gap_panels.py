@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from reports.releases.counting import GroupKey
-from reports.results.menu import attribute_label
+from reports.results.menu import attribute_label, group_label, value_label
 from reports.school_report.parts import (
     MIDDLE_LINE,
     STRIP,
@@ -83,8 +83,9 @@ class GapPanel:
     gaps: Sequence[Gap] = ()
 
     @property
-    def sentences(self) -> list[str]:
-        return [gap_sentence(gap) for gap in self.gaps]
+    def sentences(self) -> list[tuple[str, str]]:
+        """Return what each gap is called, and how large it is."""
+        return [(gap_verdict(gap), gap_sentence(gap)) for gap in self.gaps]
 
     @property
     def pictures(self) -> list[tuple[GroupLine, SafeString]]:
@@ -152,10 +153,6 @@ class AttributeGaps:
         return words % {"certain": certain, "n": len(gaps), "small": small}
 
 
-def group_label(attribute: str, value: str) -> str:
-    return f"{attribute_label(attribute)}: {value or _('not known')}"
-
-
 def gaps_by_attribute(
     texts: SurveyTexts,
     names: Sequence[str],
@@ -219,13 +216,13 @@ def _of_attribute(
                 *_titles(texts, name),
                 whole,
                 [
-                    GroupLine(value or _("not known"), score)
+                    GroupLine(value_label(value), score)
                     for value, score in scores.items()
                 ],
                 gaps_between(known, people_deviation(texts.content, name, everyone)),
             )
         )
-    hidden = [value or _("not known") for value in values if value not in shown]
+    hidden = [value_label(value) for value in values if value not in shown]
     return AttributeGaps(attribute, attribute_label(attribute), panels, hidden)
 
 
@@ -250,11 +247,12 @@ def theme_names(content: Measures) -> list[str]:
 
 
 def gap_sentence(gap: Gap) -> str:
-    """Say how large a gap is, between which numbers it lies, and what to call it."""
-    return " ".join((_difference(gap), _interval(gap), gap_verdict(gap)))
+    """Say how large a gap is, and between which numbers it lies."""
+    return f"{_difference(gap)} {_interval(gap)}"
 
 
 def gap_verdict(gap: Gap) -> str:
+    """Say what to call a gap."""
     if gap.is_certain:
         return str(SIZES[gap.size])
     if gap.is_at_most_small:
