@@ -17,7 +17,7 @@ from reports.models.results import GroupResults
 
 # What scores mean, and of whom they are. Scores in another format are shown nowhere,
 # and are calculated again (`reports.scores.job.start_outdated`).
-FORMAT = 3
+FORMAT = 4
 
 
 class ScoringQuerySet(models.QuerySet["Scoring"]):
@@ -152,7 +152,10 @@ class ChosenBenchmark(Table):
 
 
 class ScoreRow(Table):
-    """The scores of one group of people at one place."""
+    """The scores of one group of people at one place.
+
+    Of groups, only what is shown is stored: see `reports.suppression.scores`.
+    """
 
     administration = models.ForeignKey(
         "survey.Administration", on_delete=models.CASCADE, related_name="+"
@@ -165,7 +168,7 @@ class ScoreRow(Table):
     # Measure -> [people, mean in logits, its standard error or null, score or null].
     # The score is drawn toward the mean of schools; changes are those of the means.
     measures = models.JSONField()
-    # Essential -> score, and -> its standard error in points or null.
+    # Essential -> score, and -> its standard error in points or null; none of groups.
     essentials = models.JSONField(default=dict)
     essential_errors = models.JSONField(null=True)
 

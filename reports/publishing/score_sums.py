@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from reports.scores.scale import rounded
-from reports.scores.shrinkage import Shrinkage
+from reports.scores.shrinkage import Shrinkage, shared_error
 from reports.scores.visible import Scores, VisibleScore, essential_of, measures_in
 from survey.instrument.definitions.schema import Measures
 
@@ -54,20 +54,6 @@ class MeasureSum:
             people=self.weight,
             shrinkage=self.shrinkage,
         )
-
-
-def shared_error(errors: Sequence[float], of_mean: float | None) -> float:
-    """Return the correlation of a school's errors of an essential's measures.
-
-    It is the one that all pairs of them must have for the error of the essential to be
-    `of_mean`; 1 if the school does not show that, which makes errors the largest.
-    """
-    alone = math.fsum(error**2 for error in errors)
-    together = math.fsum(errors) ** 2 - alone
-    if of_mean is None or not together:
-        return 1.0
-    shared = ((len(errors) * of_mean) ** 2 - alone) / together
-    return min(max(shared, -1.0), 1.0)
 
 
 @dataclass

@@ -10,6 +10,7 @@ from accounts.models import School
 from accounts.permissions import Capability, Permissions
 from reports.rates.thresholds import ThresholdProgress
 from reports.rates.visible_rates import rates_for, school_line
+from reports.releases.levels import LEVELS, Place
 from survey.fieldwork.administrations import administrations_for
 from survey.models import Administration
 
@@ -69,3 +70,13 @@ def threshold_of(
     """
     rate = rates_for(permissions, administration).filter(school=school).first()
     return school_line(rate, administration).threshold if rate else None
+
+
+def sees_groups(permissions: Permissions, place: Place) -> bool:
+    """Test if the user may see scores by group of a place with several schools.
+
+    As results by group: only users who see all responses of it.
+    """
+    seen = permissions.places(Capability.SEE_RESPONSES)
+    level, key = place
+    return seen.state or level == LEVELS.DISTRICT.value and seen.has_district(key)

@@ -6,7 +6,7 @@ Numbers in, numbers out.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +16,8 @@ Floats = NDArray[np.float64]
 
 # Fewer schools say nothing about how two numbers go together.
 FEWEST = 10
+# The share of chance among all differences that are called more than chance.
+LEVEL = 0.05
 
 
 class RandomEffects(NamedTuple):
@@ -76,3 +78,17 @@ def is_more_than_chance(coefficient: float, schools: int) -> bool:
     if abs(coefficient) >= 1:
         return True
     return abs(math.atanh(coefficient)) * math.sqrt(schools - 3) > 1.96
+
+
+def significant(chances: Mapping[int, float]) -> set[int]:
+    """Return the tests that the step-up procedure of Benjamini and Hochberg rejects.
+
+    So at most 5 % of all that it rejects are chance, however many tests there are.
+    """
+    ordered = sorted(chances, key=lambda test: chances[test])
+    limits = (LEVEL * (rank + 1) / len(ordered) for rank in range(len(ordered)))
+    rejected = 0
+    for rank, (test, limit) in enumerate(zip(ordered, limits, strict=True), 1):
+        if chances[test] <= limit:
+            rejected = rank
+    return set(ordered[:rejected])

@@ -12,11 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from reports.rasch.responses import Floats
+from reports.scores.comparisons import significant
 
 # In logits. A smaller displacement changes no score that matters, however sure it is.
 LEAST_DRIFT = 0.5
-# The share of items that are called drifted by mistake among those called so.
-LEVEL = 0.05
 
 
 class Displacement(NamedTuple):
@@ -47,26 +46,15 @@ def displaced(
         math.erfc(abs(value) / error / math.sqrt(2)) if error else 1.0
         for value, error in zip(logits.tolist(), errors.tolist(), strict=True)
     ]
-    significant = _significant({place: chances[place] for place in held})
+    moved_items = significant({place: chances[place] for place in held})
     return [
         Displacement(
             float(value),
             float(error),
-            place in significant and abs(value) >= LEAST_DRIFT,
+            place in moved_items and abs(value) >= LEAST_DRIFT,
         )
         for place, (value, error) in enumerate(zip(logits, errors, strict=True))
     ]
-
-
-def _significant(chances: Mapping[int, float]) -> set[int]:
-    """Return the tests that the step-up procedure of Benjamini and Hochberg rejects."""
-    ordered = sorted(chances, key=lambda test: chances[test])
-    limits = (LEVEL * (rank + 1) / len(ordered) for rank in range(len(ordered)))
-    rejected = 0
-    for rank, (test, limit) in enumerate(zip(ordered, limits, strict=True), 1):
-        if chances[test] <= limit:
-            rejected = rank
-    return set(ordered[:rejected])
 
 
 def linking_error(

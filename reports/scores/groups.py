@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from reports.scores.scale import (
     without_few_pairs,
 )
 from reports.scores.shrinkage import Shrinkage
+from reports.suppression.scores import ShownScores
 from reports.suppression.tables import Mask
 from survey.instrument.definitions.schema import MeasureDefinition, Measures
 
@@ -57,6 +58,24 @@ class Grouping:
         known = np.where(measured, measures, 0)
         return self._add_up(measured, known, known**2)
 
+    @property
+    def value_of_person(self) -> Integers:
+        return np.asarray(self.keys % len(self.values))
+
+    def differing(self, measures: Floats) -> Integers:
+        """Return how many people have another measure than most: schools × values."""
+        measured = np.isfinite(measures)
+        distinct, code = np.unique(measures[measured], return_inverse=True)
+        size = len(self.schools) * len(self.values)
+        cells, people = np.unique(
+            self.keys[measured].astype(np.int64) * len(distinct) + code,
+            return_counts=True,
+        )
+        most = np.zeros(size, dtype=np.int64)
+        np.maximum.at(most, cells // max(len(distinct), 1), people)
+        total = np.bincount(self.keys[measured], minlength=size)
+        return np.asarray((total - most).reshape(len(self.schools), -1))
+
     def products(self, measures: Floats, other_measures: Floats) -> Floats:
         """Return [people, sums, sums of the others, products] × schools × values.
 
@@ -78,12 +97,53 @@ class Grouping:
 
 
 @dataclass(frozen=True)
+class Patterns:
+    """People by their school and their values of all attributes."""
+
+    # Of each person.
+    pattern: Integers
+    # The first pattern of each school; the others of it follow.
+    starts: Integers
+    # [pattern, column], with everyone in column 0.
+    members: Mask
+    # The columns of each grouping but that of everyone.
+    attributes: Sequence[tuple[int, ...]]
+
+    @classmethod
+    def of(cls, groupings: Sequence[Grouping]) -> Patterns:
+        """Return the patterns of groupings, the first of which is that of everyone."""
+        everyone, *others = groupings
+        code = np.asarray(everyone.keys, dtype=np.int64)
+        for grouping in others:
+            code = code * len(grouping.values) + grouping.value_of_person
+        _codes, first, pattern = np.unique(code, return_index=True, return_inverse=True)
+        starts = np.searchsorted(everyone.keys[first], np.arange(len(everyone.schools)))
+        members = [np.ones((len(first), 1), dtype=bool)]
+        attributes, column = [], 1
+        for grouping in others:
+            values = np.arange(len(grouping.values))
+            members.append(grouping.value_of_person[first][:, None] == values)
+            attributes.append(tuple(range(column, column + len(values))))
+            column += len(values)
+        return cls(pattern, starts, np.concatenate(members, axis=1), attributes)
+
+    def measured(self, measures: Floats) -> Integers:
+        """Return how many people of each pattern have a measure."""
+        people = self.pattern[np.isfinite(measures)]
+        return np.bincount(people, minlength=len(self.members))
+
+
+@dataclass(frozen=True)
 class ScoredMeasure:
     """The definition of a measure, and its scale if it has scores."""
 
     definition: MeasureDefinition
     scale: Scale | None
     shrinkage: Shrinkage | None
+
+    @property
+    def items(self) -> frozenset[str]:
+        return frozenset(item["name"] for item in self.definition["items"])
 
     def score(self, mean: float, people: int) -> int | None:
         if self.scale is None or self.shrinkage is None or not people:
@@ -94,13 +154,14 @@ class ScoredMeasure:
 
 @dataclass(frozen=True)
 class GroupSums:
-    """What the scores of all groups of an attribute are calculated from."""
+    """What the scores of everyone, or of an attribute's groups, are calculated from."""
 
     grouping: Grouping
     # Of each measure, as `Grouping.sums`.
     measures: Floats
-    # Of two measures of an essential, by their positions, as `Grouping.products`.
-    products: Mapping[tuple[int, int], Floats]
+    # Of two measures of an essential, by their positions, as `Grouping.products`; none
+    # of groups.
+    products: Mapping[tuple[int, int], Floats] = field(default_factory=dict)
 
     def without_few_pairs(
         self, measures: Sequence[ScoredMeasure], minimum: int
@@ -153,7 +214,7 @@ def score_rows(
     content: Measures,
     administration: int,
 ) -> Iterator[ScoreRow]:
-    """Yield the rows of all places.
+    """Yield the rows of everyone at all places.
 
     `counted` are the schools [measure, school] of which larger places have the mean.
     """
@@ -203,6 +264,67 @@ def score_rows(
                     for name in essentials
                 },
             )
+
+
+def group_rows(
+    sums: GroupSums,
+    shown: ShownScores,
+    number: int,
+    columns: Sequence[int],
+    districts: Mapping[int, int],
+    measures: Sequence[ScoredMeasure],
+    administration: int,
+) -> Iterator[ScoreRow]:
+    """Yield the rows of one attribute's groups, with nothing that is hidden.
+
+    `number` is that of the attribute, and `columns` are those of its values.
+    """
+    schools = sums.grouping.schools
+    of_school = np.array([districts[key] for key in schools.tolist()], int)
+    keys, district = np.unique(of_school, return_inverse=True)
+    of_districts = [np.flatnonzero(district == place) for place in range(len(keys))]
+    levels = [
+        (LEVELS.STATE, np.zeros(1, int), shown.state, [np.arange(len(schools))]),
+        (LEVELS.DISTRICT, keys, shown.districts, of_districts),
+    ]
+    for level, places, decided, parts in levels:
+        of_places = sums.of_places(decided[number].counted, parts)
+        cells = decided[number].shown[:, :, None]
+        for row in _rows_of_cells(of_places, cells, places, measures):
+            row.level, row.administration_id = level, administration
+            yield row
+    cells = shown.schools[:, list(columns)].transpose(2, 0, 1)
+    for row in _rows_of_cells(sums, cells, schools, measures):
+        row.level, row.administration_id = LEVELS.SCHOOL, administration
+        yield row
+
+
+def _rows_of_cells(
+    sums: GroupSums, shown: Mask, places: Integers, measures: Sequence[ScoredMeasure]
+) -> Iterator[ScoreRow]:
+    """Yield the rows of groups at one level; `shown` are [measure, place, value]."""
+    total = Sums(*sums.measures.transpose(1, 0, 2, 3))
+    shown = shown & (total.people > 0)
+    means, errors = total.means, total.errors
+    for place, value in np.argwhere(shown.any(axis=0)).tolist():
+        stored: dict[str, list[float | None]] = {}
+        for each in np.flatnonzero(shown[:, place, value]).tolist():
+            people, mean = (
+                int(total.people[each, place, value]),
+                means[each, place, value],
+            )
+            stored[measures[each].definition["name"]] = [
+                people,
+                _stored(float(mean)),
+                _stored(float(errors[each, place, value])),
+                measures[each].score(float(mean), people),
+            ]
+        yield ScoreRow(
+            place_id=int(places[place]),
+            attribute=sums.grouping.attribute,
+            value=sums.grouping.values[value],
+            measures=stored,
+        )
 
 
 def _stored_measures(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 
@@ -41,12 +41,21 @@ from reports.releases.rollup import attributes_of, keeps_earlier_answers
 from reports.releases.summed_schools import summed_schools
 from reports.scores.benchmark import benchmark_of, released_items
 from reports.scores.calibration import MeasureResult, calibrate_measure, table_of
-from reports.scores.groups import Grouping, GroupSums, ScoredMeasure, score_rows
+from reports.scores.group_tables import MeasuredGroups, score_tables
+from reports.scores.groups import (
+    Grouping,
+    GroupSums,
+    Patterns,
+    ScoredMeasure,
+    group_rows,
+    score_rows,
+)
 from reports.scores.problems import Kind, Problem
 from reports.scores.scale import Scale, Sums, benchmark_scale, has_few_schools
 from reports.scores.shrinkage import SchoolDifferences, Shrinkage, estimate_differences
 from reports.scores.visible import decided, measures_in_survey
 from reports.suppression.places import counted_in_scores
+from reports.suppression.scores import decide_scores
 from reports.suppression.tables import Mask
 from survey.fieldwork.administrations.changes import lock_administration
 from survey.instrument.definitions.schema import MeasureDefinition, Measures
@@ -87,6 +96,7 @@ class CalculatedMeasure:
     problems: list[Problem]
     # As `Grouping.sums`.
     sums: list[Floats]
+    groups: MeasuredGroups
     # Schools with a report that shows it: those in the means of larger places.
     counted: Mask
 
@@ -98,8 +108,9 @@ class Calculation:
     as_of: datetime
     people: int
     measures: list[CalculatedMeasure] = field(default_factory=list)
-    # By the positions of two measures of an essential, as `Grouping.products`.
-    products: dict[tuple[int, int], list[Floats]] = field(default_factory=dict)
+    # By the positions of two measures of an essential, as `Grouping.products`: of
+    # everyone.
+    products: dict[tuple[int, int], Floats] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
 
@@ -139,16 +150,17 @@ def score_administration(
         Grouping.of(attribute, answers.people)
         for attribute in attributes_of(administration)
     ]
+    patterns = Patterns.of(groupings)
     while True:
         released = released_items(administration)
         calculation = _calculate_all(
-            *(administration, version, content, answers, groupings),
+            *(administration, version, content, answers, groupings, patterns),
             released,
             progress,
         )
         if progress:
             progress.begin_step(_("Storing the scores."))
-        rows = _rows(administration, content, calculation, groupings, answers)
+        rows = _rows(administration, content, calculation, groupings, patterns, answers)
         try:
             stored = _store(
                 administration,
@@ -185,6 +197,7 @@ def _calculate_all(
     content: Measures,
     answers: Recount,
     groupings: Sequence[Grouping],
+    patterns: Patterns,
     released: Mapping[str, Collection[str]],
     progress: Progress | None,
 ) -> Calculation:
@@ -215,16 +228,17 @@ def _calculate_all(
             ]
         )
         measure, measured = _calculate(
-            *(administration, version, definition, answers, groupings, hidden),
+            *(administration, version, definition, answers, groupings),
+            *(patterns, hidden),
             released.get(definition["name"], ()),
         )
         calculation.measures.append(measure)
         if essential := definition["essential"]:
             earlier = by_essential.setdefault(essential, {})
             for partner, before in earlier.items():
-                calculation.products[partner, position] = [
-                    grouping.products(before, measured) for grouping in groupings
-                ]
+                calculation.products[partner, position] = groupings[0].products(
+                    before, measured
+                )
             earlier[position] = measured.astype(np.float32)
             if last[essential] == position:
                 del by_essential[essential]
@@ -254,6 +268,7 @@ def _calculate(
     definition: MeasureDefinition,
     answers: Recount,
     groupings: Sequence[Grouping],
+    patterns: Patterns,
     hidden: Mask,
     released: Collection[str],
 ) -> tuple[CalculatedMeasure, Floats]:
@@ -308,7 +323,7 @@ def _calculate(
     people = int(table.people[np.isfinite(result.measures)].sum())
     measure = CalculatedMeasure(
         *(definition, anchored_to, result, scale, differences, people, problems),
-        *(sums, counted),
+        *(sums, MeasuredGroups.of(measured, groupings, patterns), counted),
     )
     return measure, measured
 
@@ -327,6 +342,7 @@ def _rows(
     content: Measures,
     calculation: Calculation,
     groupings: Sequence[Grouping],
+    patterns: Patterns,
     answers: Recount,
 ) -> Iterator[ScoreRow]:
     if not calculation.measures:
@@ -340,19 +356,28 @@ def _rows(
         for measure in calculation.measures
     ]
     counted = np.array([measure.counted for measure in calculation.measures])
-    for number, grouping in enumerate(groupings):
-        sums = np.array([measure.sums[number] for measure in calculation.measures])
-        products = {
-            pair: product[number] for pair, product in calculation.products.items()
-        }
-        group_sums = GroupSums(grouping, sums, products)
-        yield from score_rows(
-            group_sums.without_few_pairs(measures, administration.minimum_group),
-            counted,
-            answers.people.districts,
-            measures,
-            content,
-            administration.pk,
+    districts = answers.people.districts
+    sums = [
+        GroupSums(
+            grouping, np.array([each.sums[number] for each in calculation.measures])
+        )
+        for number, grouping in enumerate(groupings)
+    ]
+    everyone = replace(sums[0], products=calculation.products)
+    yield from score_rows(
+        everyone.without_few_pairs(measures, administration.minimum_group),
+        *(counted, districts, measures, content, administration.pk),
+    )
+    tables = score_tables(
+        *(administration, groupings, patterns, measures),
+        [each.groups for each in calculation.measures],
+        *(counted, districts),
+    )
+    shown = decide_scores(tables)
+    for number, columns in enumerate(patterns.attributes):
+        yield from group_rows(
+            *(sums[number + 1], shown, number, columns),
+            *(districts, measures, administration.pk),
         )
 
 

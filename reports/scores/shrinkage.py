@@ -9,6 +9,7 @@ Numbers in, numbers out.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from reports.scores.comparisons import random_effects
@@ -112,3 +113,24 @@ def likely_error(error: float | None, reliability: float) -> float | None:
     errors of the measures go together as their true means do.
     """
     return None if error is None else error * math.sqrt(reliability)
+
+
+def shared_error(errors: Sequence[float], of_mean: float | None) -> float:
+    """Return the correlation of a place's errors of an essential's measures.
+
+    It is the one that all pairs of them must have for the error of the essential to be
+    `of_mean`; 1 if the place does not show that, which makes errors the largest.
+    """
+    alone = math.fsum(error**2 for error in errors)
+    together = math.fsum(errors) ** 2 - alone
+    if of_mean is None or not together:
+        return 1.0
+    shared = ((len(errors) * of_mean) ** 2 - alone) / together
+    return min(max(shared, -1.0), 1.0)
+
+
+def of_mean(deviations: Sequence[float], shared: float) -> float:
+    """Return the deviation of a mean, if all pairs have the same correlation."""
+    squares = math.fsum(each**2 for each in deviations)
+    variance = (1 - shared) * squares + shared * math.fsum(deviations) ** 2
+    return math.sqrt(max(variance, 0.0)) / len(deviations)

@@ -195,7 +195,7 @@ def scores_of_waves(
         administration.pk: {} for administration in administrations
     }
     wanted = set(places)
-    chosen = _chosen(wanted)
+    chosen = chosen_places(wanted)
     if chosen is None:
         return by_wave
     by_key = {administration.pk: administration for administration in administrations}
@@ -207,7 +207,7 @@ def scores_of_waves(
             }
         ).values_list("survey", "content")
     }
-    scales = _scales(administrations)
+    scales = scales_of(administrations)
     rows = GroupResults.objects.filter(chosen, administration__in=by_key, attribute="")
     # As text, since nearly all are empty: reading JSON takes most of the time.
     hidden = {
@@ -267,7 +267,7 @@ def _stored(
         yield key, (level, place), by_measure, of_essential, {name: error}
 
 
-def _chosen(places: Iterable[Place]) -> Q | None:
+def chosen_places(places: Iterable[Place]) -> Q | None:
     keys: dict[str, list[int]] = {}
     for level, key in places:
         keys.setdefault(level, []).append(key)
@@ -298,7 +298,7 @@ def differences_of(calibration: Calibration) -> SchoolDifferences:
     )
 
 
-class _MeasureScale(NamedTuple):
+class MeasureScale(NamedTuple):
     """The scale of a measure in an administration, as it is stored."""
 
     benchmarks: frozenset[int]
@@ -308,7 +308,7 @@ class _MeasureScale(NamedTuple):
     linking_error: float
 
     @classmethod
-    def of(cls, calibration: Calibration) -> _MeasureScale | None:
+    def of(cls, calibration: Calibration) -> MeasureScale | None:
         """Return None for a measure without a scale."""
         deviation = calibration.scale_deviation
         if deviation is None:
@@ -339,11 +339,11 @@ class _MeasureScale(NamedTuple):
         )
 
 
-def _scales(
+def scales_of(
     administrations: Sequence[Administration],
-) -> dict[int, dict[str, _MeasureScale]]:
+) -> dict[int, dict[str, MeasureScale]]:
     """Return the scale of each measure that has one. 1 statement."""
-    scales: dict[int, dict[str, _MeasureScale]] = {
+    scales: dict[int, dict[str, MeasureScale]] = {
         administration.pk: {} for administration in administrations
     }
     for calibration in Calibration.objects.filter(administration__in=scales).only(
@@ -351,7 +351,7 @@ def _scales(
         *("scale_unit", "schools_mean", "schools_deviation", "people_deviation"),
         "linking_error",
     ):
-        if scale := _MeasureScale.of(calibration):
+        if scale := MeasureScale.of(calibration):
             scales[calibration.administration_id][calibration.measure] = scale
     return scales
 
@@ -424,7 +424,7 @@ class _Content:
         measures: Mapping[str, Sequence[float | None] | None],
         essentials: Mapping[str, int],
         errors: Mapping[str, float | None],
-        scales: Mapping[str, _MeasureScale],
+        scales: Mapping[str, MeasureScale],
         hidden_items: Sequence[str] | None,
         minimum: int,
     ) -> Scores:

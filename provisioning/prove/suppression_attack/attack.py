@@ -97,6 +97,7 @@ def has_passed(figures: dict[str, Any]) -> bool:
         figures["recovered"] == figures["narrowed"] == 0
         and figures["recovered_unprotected"]
         and figures["histories"]
+        and any(part["group_scores"] for part in figures["roles"].values())
         and all(
             part["protected"] == 0 < part["unprotected"]
             for part in figures["histories"].values()
@@ -112,9 +113,10 @@ def parse_options() -> argparse.Namespace:
         " as the public, a coordinator, an analyst, a district's and the state's staff:"
         " pages, files, response rates, and exports without names by all filters; also"
         " of two releases, two waves and two owners. Bounds how few people answered, by"
-        " linear equations and integer programs. Plays seven attacks that have once"
-        " succeeded, with the product's protection and without. Exits 1 if a figure of"
-        " fewer people than the minimum is known or has fewer than three candidates, or"
+        " linear equations and integer programs, and adds up scores of groups. Plays"
+        " attacks that have once succeeded, with the product's protection and without."
+        " Exits 1 if a figure of fewer people than the minimum is known or has fewer"
+        " than three candidates, or"
         f" if schools lose more than {MOST_LOST:.0%} of their figures."
     )
     parser.add_argument(

@@ -243,13 +243,20 @@ def release(administration: Administration, *, scores: bool = True) -> None:
     roll_up([current])
     roll_up_results(current, release=True)
     if scores:
-        # It needs SciPy.
-        from reports.scores.scoring import score_administration
-
-        score_administration(current, recalculate=True)
+        calculate_scores(current)
     rows = ResultsRollUp.objects.filter(pk=current.pk, shared_at=None)
     rows.update(shared_at=timezone.now())
     shared_cache.clear()
+
+
+def calculate_scores(administration: Administration) -> None:
+    # It needs SciPy.
+    from reports.scores.scoring import score_administration
+
+    current = Administration.objects.select_related("published__survey").get(
+        pk=administration.pk
+    )
+    score_administration(current, recalculate=True)
 
 
 def publish(administration: Administration, by: User) -> bool:

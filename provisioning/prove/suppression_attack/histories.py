@@ -18,12 +18,15 @@ import numpy as np
 from provisioning.prove.suppression_attack.database import (
     ANALYST,
     COORDINATOR,
+    STATE,
     Stored,
     administer,
+    calculate_scores,
     release,
     store,
 )
 from provisioning.prove.suppression_attack.knowledge import Attack, Source, World
+from provisioning.prove.suppression_attack.means import attack_means
 from provisioning.prove.suppression_attack.outputs import EVERYONE, Outputs, Reader
 from provisioning.prove.suppression_attack.states import (
     GRADE,
@@ -38,6 +41,7 @@ from provisioning.prove.suppression_attack.stories import (
     withdraw,
 )
 from reports.releases.frozen_people import SchoolPeople, unpacked
+from reports.suppression.scores import PlaceScores, ScoreTables, ShownScores
 from survey.models import Administration, Respondent
 
 QUESTIONS = ("safe", "kind", "fair", "hours")
@@ -246,6 +250,42 @@ def school_that_joins_a_sum(generator: np.random.Generator, protected: bool) -> 
     )
 
 
+def scores_of_groups(generator: np.random.Generator, protected: bool) -> int:
+    """Subtract scores of groups from those of everyone, and of overlapping groups.
+
+    A group of eleven people, one of whom has no flag that all others have.
+    """
+    race = ("white",) * 8 + ("black",) * 4 + ("asian",)
+    flag = ("no",) * 8 + ("yes",) * 4 + ("no",)
+    groups = {"race": race, "ethnicity": flag}
+    stored = store(invent(generator, (65, 130, 130, 130), groups), school=0)
+    administration = administer(stored)
+    people = dict(enumerate(stored.state.people))
+    release(administration, scores=False)
+    hide_only_small_groups(administration)
+    off = ("reports.scores.scoring.decide_scores", hides_only_few)
+    with replaced(*() if protected else (off,)):
+        calculate_scores(administration)
+    reader = Reader(stored, STATE)
+    means = reader.read(administration, 0, [EVERYONE]).means
+    return attack_means(World(stored.state, [people]), means).recovered
+
+
+def hides_only_few(tables: ScoreTables) -> ShownScores:
+    """Show the scores of all groups with enough people in a school."""
+    people = tables.people.people
+    shown = (people >= tables.minimum) & tables.everyone[:, None]
+    nowhere = PlaceScores(
+        np.zeros_like(tables.everyone.T),
+        np.zeros((people.shape[2], len(tables.released_districts)), dtype=bool),
+    )
+    in_state = replace(nowhere, shown=nowhere.shown[:, :1])
+    attributes = tables.people.attributes
+    return ShownScores(
+        shown, [nowhere for _each in attributes], [in_state for _each in attributes]
+    )
+
+
 def _released(stored: Stored, protected: bool) -> tuple[Administration, Source]:
     administration = administer(stored)
     release(administration, scores=False)
@@ -303,4 +343,5 @@ HISTORIES: Mapping[str, History] = {
     "6 pages and one export": pages_and_one_export,
     "7 menu of groups": menu_of_groups,
     "8 school that joins a sum": school_that_joins_a_sum,
+    "9 scores of groups": scores_of_groups,
 }

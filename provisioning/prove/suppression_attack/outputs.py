@@ -10,7 +10,7 @@ import io
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil, floor
 
 from django.conf import settings
@@ -99,16 +99,28 @@ class ExportFile:
     label: str
 
 
+@dataclass(frozen=True)
+class Mean:
+    """The score of a group on the measure; None: the number of people is not shown."""
+
+    source: int
+    schools: frozenset[int]
+    group: Group
+    people: int | None
+
+
 @dataclass
 class Outputs:
     tables: set[Table]
     files: list[ExportFile]
     scores: Scores
+    means: set[Mean] = field(default_factory=set)
 
     def add(self, outputs: Outputs) -> None:
         self.tables |= outputs.tables
         self.files += outputs.files
         self.scores |= outputs.scores
+        self.means |= outputs.means
 
 
 class Reader:
@@ -148,13 +160,16 @@ class Reader:
         """Return all figures of an administration; exports only with their source."""
         pk = administration.pk
         if self.role == PUBLIC:
-            return Outputs(set(self._public_tables(pk, source)), [], self._scores(pk))
+            scores = self._scores(pk)
+            means = set(self._means(pk, source, scores))
+            return Outputs(set(self._public_tables(pk, source)), [], scores, means)
         tables = set(self._result_tables(pk, source, groups))
         tables |= set(self._rate_tables(administration, source))
         files: list[ExportFile] = []
         if self.role == ANALYST and export_source is not None:
             files = list(self.exports(administration, export_source))
-        return Outputs(tables, files, self._scores(pk))
+        scores = self._scores(pk)
+        return Outputs(tables, files, scores, set(self._means(pk, source, scores)))
 
     def rows(self, address: str, **query: int | str) -> list[dict[str, str]]:
         """Return the lines of a file; none if there is no such file for this reader."""
@@ -269,6 +284,18 @@ class Reader:
             for line in self.rows(reverse(name, args=[pk]))
             if line["code"] in numbers and figure_of(line.get("trust"))
         }
+
+    def _means(self, pk: int, source: int, scores: Scores) -> Iterator[Mean]:
+        """Yield the scores of schools, and those of groups with their people."""
+        for school, _measure in scores:
+            yield Mean(source, frozenset([school]), EVERYONE, None)
+        if self.role == PUBLIC:
+            return
+        for line in self.rows(reverse("scores_groups_csv", args=[pk])):
+            place = line["school"] or line["district"] or "All schools"
+            if people := figure_of(line["trust people"]):
+                group = line["attribute"], line["group"]
+                yield Mean(source, self.places[place], group, int(people[0]))
 
     def exports(
         self,

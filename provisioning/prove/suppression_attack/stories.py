@@ -26,6 +26,7 @@ from provisioning.prove.suppression_attack.knowledge import (
     Source,
     World,
 )
+from provisioning.prove.suppression_attack.means import attack_means
 from provisioning.prove.suppression_attack.outputs import (
     EVERYONE,
     PUBLIC,
@@ -230,7 +231,11 @@ class Play:
         if self.story is two_waves:
             known = Attack(self.world, seen_again(outputs), roster)
         attack = Attack(self.world, outputs, roster, known)
-        return attack.run(generator, thorough=thorough, explained=explain)
+        outcome = attack.run(generator, thorough=thorough, explained=explain)
+        of_means = attack_means(self.world, outputs.means)
+        of_means.leaks = of_means.leaks[:explain]
+        outcome.add(of_means)
+        return outcome
 
 
 def play(

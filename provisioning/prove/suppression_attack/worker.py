@@ -98,6 +98,9 @@ def attack_state(
         outcome = played.attack(role, generator, thorough=True, explain=explain)
         counts[f"role {role}|recovered"] += outcome.recovered
         counts[f"role {role}|narrowed"] += outcome.narrowed
+        counts[f"role {role}|group_scores"] += sum(
+            mean.group != EVERYONE for mean in played.outputs[role].means
+        )
         counts["attacked"] += outcome.attacked
         counts["unexplained"] += outcome.unexplained
         leaks += [f"{story.__name__}, {role}: {leak}" for leak in outcome.leaks]

@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 from django.db.models import Q
 from django.http import Http404
 from django.shortcuts import get_object_or_404
+from django.urls import reverse
 from django.utils.formats import date_format
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
@@ -45,11 +46,12 @@ from reports.results.access import (
     capability_for,
     is_shared,
     results_for,
+    sees_groups,
     threshold_of,
 )
 from reports.results.aggregate_access import figures_for
 from reports.results.comments import may_review
-from reports.results.menu import attribute_label
+from reports.results.menu import group_label
 from reports.results.small_schools import SmallSchools, small_schools
 from reports.results.visible import VisibleGroup
 from reports.school_report.overview import Overview
@@ -128,7 +130,7 @@ class ResultsPage:
         permissions = request.permissions
         administration = administration_or_404(permissions, pk)
         capability = capability_for(administration)
-        district, school = _place(request, permissions, capability)
+        district, school = place_of(request, permissions, capability)
         threshold, is_withheld = _threshold(permissions, administration, school)
         visible_places = permissions.places(capability)
         places = places_to_compare(administration, visible_places, district, school)
@@ -150,7 +152,7 @@ class ResultsPage:
             drawn_compared = _compared_figures(
                 permissions, administration, compared, place, school, group
             )
-        districts, schools = _place_choices(permissions, capability, district)
+        districts, schools = place_choices(permissions, capability, district)
         return cls(
             *(administration, district, school, districts, schools, groups, group),
             *(comparable, compared, figures),
@@ -419,6 +421,25 @@ class ResultsPage:
         return f"{self.link_to_questions}{OF_THEME}"
 
     @property
+    def link_to_groups(self) -> str:
+        """Return the address of the scores by group of this place and theme, or ""."""
+        if not known_attributes(self.administration):
+            return ""
+        place = next(iter(self.places.values()))
+        if not self.school and not sees_groups(self.permissions, place):
+            return ""
+        chosen = {"school": self.school.pk} if self.school else {}
+        if self.district and not self.school:
+            chosen = {"district": self.district.pk}
+        query: dict[str, int | str] = {**chosen}
+        if self.group.attribute:
+            query["by"] = self.group.attribute
+        if self.theme:
+            query["show"] = self.theme[0].key.removeprefix(OF_THEME)
+        address = reverse("scores_groups", args=[self.administration.pk])
+        return f"{address}?{urlencode(query)}" if query else address
+
+    @property
     def svg_link(self) -> str:
         """Return the beginning of the address of a chart's file."""
         return f"?{self.query}&svg="
@@ -489,7 +510,7 @@ class ResultsPage:
         return str(self.school or self.district or _("All schools"))
 
 
-def _place(
+def place_of(
     request: StaffRequest, permissions: Permissions, capability: Capability
 ) -> tuple[District | None, School | None]:
     """Return the district and school of the address, or the user's only place.
@@ -534,7 +555,7 @@ def _threshold(
     return threshold, not sees_all
 
 
-def _place_choices(
+def place_choices(
     permissions: Permissions, capability: Capability, district: District | None
 ) -> tuple[list[District], list[School]]:
     """Return the districts, unless there is only one, and the schools of the district.
@@ -709,10 +730,8 @@ def _groups(
         administration=administration, level=level, place_id=key, is_hidden=False
     )
     shown = set(rows.exclude(attribute="").values_list("attribute", "value"))
-    roll_up = getattr(administration, "results_roll_up", None)
-    on_roster = roll_up.roster_groups if roll_up else []
-    groups = {(attribute, value) for attribute, value in on_roster}
-    known = {attribute for attribute, value in groups if value}
+    groups = roster_groups(administration)
+    known = known_attributes(administration)
     choices = [GroupChoice("", _("Everyone"))]
     order = {name: number for number, name in enumerate(administration.subgroups, 1)}
     for attribute, value in sorted(
@@ -722,7 +741,7 @@ def _groups(
         choices.append(
             GroupChoice(
                 f"{attribute}:{value}",
-                _group_label(attribute, value),
+                group_label(attribute, value),
                 *(attribute, value, (attribute, value) not in shown),
             )
         )
@@ -734,6 +753,20 @@ def _groups(
     return choices, selected
 
 
+def roster_groups(administration: Administration) -> set[tuple[str, str]]:
+    """Return attribute and value of all groups that were on the roster."""
+    roll_up = getattr(administration, "results_roll_up", None)
+    on_roster = roll_up.roster_groups if roll_up else []
+    return {(attribute, value) for attribute, value in on_roster}
+
+
+def known_attributes(administration: Administration) -> list[str]:
+    """Return the attributes that are known of anybody, in the order of menus."""
+    known = {attribute for attribute, value in roster_groups(administration) if value}
+    order = {name: number for number, name in enumerate(administration.subgroups, 1)}
+    return sorted(known, key=lambda attribute: (order.get(attribute, 0), attribute))
+
+
 def _group_elsewhere(administration: Administration, asked: str) -> GroupChoice:
     """Return a group that has nobody in this place, as after choosing another school.
 
@@ -743,8 +776,4 @@ def _group_elsewhere(administration: Administration, asked: str) -> GroupChoice:
     is_known = attribute in attributes_of(administration)[1:]
     if not is_known or not value.isprintable() or len(value) > LONGEST_VALUE:
         raise Http404
-    return GroupChoice(asked, _group_label(attribute, value), attribute, value)
-
-
-def _group_label(attribute: str, value: str) -> str:
-    return f"{attribute_label(attribute)}: {value or _('not known')}"
+    return GroupChoice(asked, group_label(attribute, value), attribute, value)
