@@ -10,19 +10,17 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 
 import numpy as np
 import scipy
-from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from reports.answers.item_codes import VALUE, ItemCodes
 from reports.answers.versions import SurveyVersion, versions_of
 from reports.models import (
     Calibration,
@@ -32,24 +30,23 @@ from reports.models import (
     Scoring,
 )
 from reports.models.scores import FORMAT
-from reports.rasch import MISSING, VERSION
-from reports.rasch.responses import Floats, Integers
+from reports.rasch import VERSION
+from reports.rasch.responses import Floats
 from reports.rates.rollup_query import refresh_replica_timestamp
 from reports.releases.changes import Recount, read_changes
 from reports.releases.layout import counted_items
 from reports.releases.rollup import attributes_of, keeps_earlier_answers
 from reports.releases.summed_schools import summed_schools
-from reports.scores.benchmark import benchmark_of, released_items
-from reports.scores.calibration import MeasureResult, calibrate_measure, table_of
+from reports.scores.benchmark import last_decision, released_items
 from reports.scores.groups import Grouping, GroupSums, ScoredMeasure, score_rows
+from reports.scores.measure_scores import CalculatedMeasure, calculate_measure
 from reports.scores.problems import Kind, Problem
-from reports.scores.scale import Scale, Sums, benchmark_scale, has_few_schools
-from reports.scores.shrinkage import SchoolDifferences, Shrinkage, estimate_differences
+from reports.scores.shrinkage import Shrinkage
+from reports.scores.spans import SpanScale, spans_of_schools
 from reports.scores.visible import decided, measures_in_survey
-from reports.suppression.places import counted_in_scores
 from reports.suppression.tables import Mask
 from survey.fieldwork.administrations.changes import lock_administration
-from survey.instrument.definitions.schema import MeasureDefinition, Measures
+from survey.instrument.definitions.schema import Measures
 from survey.models import Administration
 from survey.work.jobs import JobRefused, Progress
 
@@ -59,8 +56,20 @@ BATCH = 1000
 SOFTWARE = f"rasch {VERSION}, numpy {np.__version__}, scipy {scipy.__version__}"
 
 
-class ReleasesChanged(Exception):
-    """Somebody released or anchored an item while the scores were calculated."""
+class DecisionsChanged(Exception):
+    """Somebody decided about items or the benchmark during the calculation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """What people have decided about items, and when about the benchmark."""
+
+    released: Mapping[str, Collection[str]]
+    benchmark: datetime | None
+
+    @classmethod
+    def of(cls, administration: Administration) -> Decisions:
+        return cls(released_items(administration), last_decision(administration))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,29 +83,14 @@ class ScoringOutcome:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True)
-class CalculatedMeasure:
-    """One measure: what to store of it, and its sums by grouping."""
-
-    definition: MeasureDefinition
-    anchored_to: Calibration | None
-    result: MeasureResult
-    scale: Scale | None
-    differences: SchoolDifferences
-    people: int
-    problems: list[Problem]
-    # As `Grouping.sums`.
-    sums: list[Floats]
-    # Schools with a report that shows it: those in the means of larger places.
-    counted: Mask
-
-
 @dataclass
 class Calculation:
     """All that is stored of an administration."""
 
     as_of: datetime
     people: int
+    # Grade spans by school.
+    spans: Mapping[int, str]
     measures: list[CalculatedMeasure] = field(default_factory=list)
     # By the positions of two measures of an essential, as `Grouping.products`.
     products: dict[tuple[int, int], list[Floats]] = field(default_factory=dict)
@@ -116,18 +110,10 @@ def score_administration(
     away.
     """
     start = time.monotonic()
-    scored = Scoring.objects.current().filter(pk=administration.pk)
-    if not recalculate and scored.exists():
+    is_scored = Scoring.objects.current().filter(pk=administration.pk).exists()
+    if not recalculate and is_scored:
         return ScoringOutcome()
-    if administration.state != Administration.State.CLOSED:
-        raise JobRefused(_("Scores are calculated once nobody can answer any more."))
-    if scored.exists() and keeps_earlier_answers(administration):
-        raise JobRefused(
-            _(
-                "Scores stay as they are: in some schools a few people have changed"
-                " their answers since the release."
-            )
-        )
+    _refuse_while_answers_change(administration, is_scored=is_scored)
     refresh_replica_timestamp()
     [version] = versions_of([administration]).values()
     content = measures_in_survey(administration)
@@ -140,10 +126,10 @@ def score_administration(
         for attribute in attributes_of(administration)
     ]
     while True:
-        released = released_items(administration)
+        decisions = Decisions.of(administration)
         calculation = _calculate_all(
             *(administration, version, content, answers, groupings),
-            released,
+            decisions.released,
             progress,
         )
         if progress:
@@ -154,18 +140,32 @@ def score_administration(
                 administration,
                 calculation,
                 rows,
-                released,
+                decisions,
                 progress,
                 recalculate=recalculate,
             )
             break
-        except ReleasesChanged:
-            log.info("An item of %s was released: calculating again", administration)
+        except DecisionsChanged:
+            log.info("Decisions about %s: calculating again", administration)
     seconds = time.monotonic() - start
     log.info("Scored %s in %.2f s", administration, seconds)
     return ScoringOutcome(
         calculation.people, len(calculation.measures), stored, reading, seconds
     )
+
+
+def _refuse_while_answers_change(
+    administration: Administration, *, is_scored: bool
+) -> None:
+    if administration.state != Administration.State.CLOSED:
+        raise JobRefused(_("Scores are calculated once nobody can answer any more."))
+    if is_scored and keeps_earlier_answers(administration):
+        raise JobRefused(
+            _(
+                "Scores stay as they are: in some schools a few people have changed"
+                " their answers since the release."
+            )
+        )
 
 
 def read_answers(
@@ -192,7 +192,9 @@ def _calculate_all(
         progress.begin_step(
             _("Calculating the measures."), total=len(content["measures"])
         )
-    calculation = Calculation(answers.as_of, len(answers.people))
+    calculation = Calculation(
+        answers.as_of, len(answers.people), spans_of_schools(administration)
+    )
     if not content["measures"]:
         calculation.problems.append(Problem(Kind.NO_MEASURES))
     elif not calculation.people:
@@ -214,9 +216,9 @@ def _calculate_all(
                 for key in groupings[0].schools.tolist()
             ]
         )
-        measure, measured = _calculate(
-            *(administration, version, definition, answers, groupings, hidden),
-            released.get(definition["name"], ()),
+        measure, measured = calculate_measure(
+            *(administration, version, definition, answers, groupings),
+            *(calculation.spans, hidden, released.get(definition["name"], ())),
         )
         calculation.measures.append(measure)
         if essential := definition["essential"]:
@@ -248,80 +250,6 @@ def _hidden_items(administration: Administration) -> dict[int, list[str]] | None
     return dict(decided(rows).values_list("place_id", "hidden_items"))
 
 
-def _calculate(
-    administration: Administration,
-    version: SurveyVersion,
-    definition: MeasureDefinition,
-    answers: Recount,
-    groupings: Sequence[Grouping],
-    hidden: Mask,
-    released: Collection[str],
-) -> tuple[CalculatedMeasure, Floats]:
-    """Return a measure, and that of each person.
-
-    `hidden` are schools that have no report, or do not show the measure in it.
-    """
-    name = definition["name"]
-    options = {}
-    for item in definition["items"]:
-        values = [
-            option["value"]
-            for option in version.options(version.items[item["name"]])
-            if option["value"] not in definition["missing"]
-        ]
-        options[item["name"]] = values[::-1] if item["reversed"] else values
-    table, row = table_of(
-        [_categories(answers.answers[item], options[item]) for item in options]
-    )
-    answered = int(table.people[table.answered.any(axis=1)].sum())
-    benchmark = benchmark_of(administration, name, options, people=answered)
-    result = calibrate_measure(
-        table,
-        list(options),
-        options,
-        anchors=benchmark.anchors,
-        released=released,
-        fewest_answers=settings.FEWEST_ANSWERS_OF_A_MEASURE,
-    )
-    measured = result.measures[row]
-    sums = [grouping.sums(measured) for grouping in groupings]
-    counted = counted_in_scores(sums[0][0, :, 0], hidden, administration.minimum_group)
-    problems = [*benchmark.problems, *result.problems]
-    problems += [Problem(Kind.RELEASED, item=item) for item in sorted(released)]
-    anchored_to, scale = benchmark.calibration, benchmark.scale
-    if anchored_to and not any(item.is_anchored for item in result.items):
-        # Nothing puts these thresholds on the benchmark's scale.
-        anchored_to = None
-        problems.append(Problem(Kind.ALL_CHANGED))
-    # Without any of them nothing is shown.
-    shown = counted if counted.any() else np.ones_like(counted)
-    schools = Sums(*sums[0][:, shown, 0])
-    differences = estimate_differences(schools)
-    if not anchored_to:
-        scale = benchmark_scale(schools, differences.between)
-        if not scale and result.items:
-            problems.append(Problem(Kind.NO_SPREAD))
-    if scale and not anchored_to and has_few_schools(schools):
-        problems.append(Problem(Kind.FEW_SCHOOLS))
-    if scale and not differences.between:
-        problems.append(Problem(Kind.NO_DIFFERENCES))
-    people = int(table.people[np.isfinite(result.measures)].sum())
-    measure = CalculatedMeasure(
-        *(definition, anchored_to, result, scale, differences, people, problems),
-        *(sums, counted),
-    )
-    return measure, measured
-
-
-def _categories(item: ItemCodes, options: Sequence[str]) -> Integers:
-    """Return the category of each person, or MISSING."""
-    position = {value: place for place, value in enumerate(options)}
-    lookup = np.full(VALUE + len(item.values), MISSING, dtype=np.int8)
-    for place, value in enumerate(item.values):
-        lookup[VALUE + place] = position.get(value, MISSING)
-    return np.asarray(lookup[item.codes])
-
-
 def _rows(
     administration: Administration,
     content: Measures,
@@ -331,43 +259,74 @@ def _rows(
 ) -> Iterator[ScoreRow]:
     if not calculation.measures:
         return
-    measures = [
-        ScoredMeasure(
-            measure.definition,
-            measure.scale,
-            Shrinkage.of(measure.scale, measure.differences) if measure.scale else None,
-        )
-        for measure in calculation.measures
-    ]
+    measures = [_scored(measure) for measure in calculation.measures]
     counted = np.array([measure.counted for measure in calculation.measures])
+    known = set().union(*(measure.spans for measure in calculation.measures))
+    schools = [calculation.spans.get(key, "") for key in groupings[0].schools.tolist()]
+    used = sorted(known.intersection(schools))
+    of_span = {span: np.array(schools) == span for span in used}
     for number, grouping in enumerate(groupings):
         sums = np.array([measure.sums[number] for measure in calculation.measures])
         products = {
             pair: product[number] for pair, product in calculation.products.items()
         }
         group_sums = GroupSums(grouping, sums, products)
-        yield from score_rows(
-            group_sums.without_few_pairs(measures, administration.minimum_group),
-            counted,
-            answers.people.districts,
-            measures,
-            content,
-            administration.pk,
+        group_sums = group_sums.without_few_pairs(
+            measures, administration.minimum_group
         )
+        districts, key = answers.people.districts, administration.pk
+        for row in score_rows(group_sums, counted, districts, measures, content, key):
+            is_of_school = row.level == GroupResults.Level.SCHOOL
+            if not is_of_school or calculation.spans.get(row.place_id) not in used:
+                yield row
+        for span in used:
+            chosen = of_span[span]
+            for row in score_rows(
+                _of_schools(group_sums, chosen),
+                *(counted[:, chosen], districts),
+                [
+                    _scored(measure, measure.spans.get(span))
+                    for measure in calculation.measures
+                ],
+                *(content, key),
+            ):
+                # Larger places are compared with all schools.
+                if row.level == GroupResults.Level.SCHOOL:
+                    row.span = span
+                    yield row
+
+
+def _scored(measure: CalculatedMeasure, at: SpanScale | None = None) -> ScoredMeasure:
+    """Return a measure on the scale of all schools, or of a span."""
+    scale = at.scale if at else measure.scale
+    differences = at.differences if at else measure.differences
+    shrinkage = Shrinkage.of(scale, differences) if scale else None
+    return ScoredMeasure(measure.definition, scale, shrinkage)
+
+
+def _of_schools(group_sums: GroupSums, chosen: Mask) -> GroupSums:
+    """Return the sums of some schools."""
+    grouping = group_sums.grouping
+    return GroupSums(
+        # Nothing adds up by its keys any more.
+        replace(grouping, schools=grouping.schools[chosen]),
+        group_sums.measures[:, :, chosen],
+        {pair: numbers[:, chosen] for pair, numbers in group_sums.products.items()},
+    )
 
 
 def _store(
     administration: Administration,
     calculation: Calculation,
     rows: Iterator[ScoreRow],
-    released: Mapping[str, Collection[str]],
+    decisions: Decisions,
     progress: Progress | None,
     *,
     recalculate: bool,
 ) -> int:
     """Replace everything in one transaction; return the number of rows.
 
-    Raises ReleasesChanged if other items are released now than in the calculation.
+    Raises DecisionsChanged if people have decided something since the calculation.
     """
     now = timezone.now()
     with transaction.atomic():
@@ -382,6 +341,7 @@ def _store(
                 "people": calculation.people,
                 "problems": [problem.as_json() for problem in calculation.problems],
                 "format": FORMAT,
+                "effects": None,
             },
         )
         for measure in calculation.measures:
@@ -395,8 +355,8 @@ def _store(
                 progress.advance(len(batch))
         # Last, so that a person who decides about an item waits for a moment only.
         lock_administration(administration, by="scores", seen=None)
-        if released_items(administration) != released:
-            raise ReleasesChanged
+        if Decisions.of(administration) != decisions:
+            raise DecisionsChanged
         if progress:
             progress.confirm()
     return stored
@@ -422,8 +382,10 @@ def _store_measure(
             "schools_deviation": measure.differences.between,
             "people_deviation": measure.differences.within,
             "linking_error": measure.result.linking_error
-            if measure.anchored_to
+            if measure.anchored_to or measure.imported
             else None,
+            "imported": measure.imported,
+            "span_scales": {span: at.as_json() for span, at in measure.spans.items()},
             "problems": [problem.as_json() for problem in measure.problems],
             "survey_digest": administration.published_id,
             "software": SOFTWARE,
