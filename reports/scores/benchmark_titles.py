@@ -12,7 +12,6 @@ from django.utils.translation import ngettext
 
 from reports.models import Calibration
 from reports.scores.imported_measure import ImportedMeasure
-from reports.scores.scale import PEOPLE
 from reports.scores.spans import SPAN_NAMES, SpanScale
 from survey.models import Administration
 
@@ -104,8 +103,6 @@ class ComparedWith:
     """What the scores of an administration, or of one measure, are compared with."""
 
     titles: Sequence[str]
-    # Whether 20 points are a deviation of people instead of schools.
-    is_of_people: bool
     # Whether schools are compared within their grade span.
     by_span: bool
 
@@ -117,6 +114,5 @@ class ComparedWith:
             calibrations = calibrations.filter(measure=measure)
         return cls(
             sorted(set(map(title_of_benchmark, calibrations))),
-            any(calibration.scale_unit == PEOPLE for calibration in calibrations),
             any(calibration.span_scales for calibration in calibrations),
         )

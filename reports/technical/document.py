@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from django.conf import settings
 from django.template.loader import render_to_string
@@ -27,21 +26,34 @@ SECONDS = 600
 # The headings of `about.txt`, and its entries: a name, which may go on below, and text.
 FORMULAS, HIDING = "HOW IT IS CALCULATED", "WHAT IS HIDDEN"
 TEXT_COLUMN = 17
-NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?|[*]|[<>][0-9]+")
+# Hidden, or coded at an end.
+BOUND = re.compile(r"[*]|[<>≤≥][0-9.]+|")
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of the document, with what it shows as its caption."""
+    """A table of the document, with what it shows as its caption.
+
+    Each cell comes with whether it belongs to the right edge, as numbers do.
+    """
 
     caption: str
-    header: Sequence[str]
-    # Cells, and whether they are numbers.
+    header: Sequence[tuple[str, bool]]
     rows: Sequence[Sequence[tuple[str, bool]]]
 
     @classmethod
-    def of(cls, caption: str, header: Sequence[str], rows: Sequence[Row]) -> Table:
-        return cls(caption, header, [[_cell(cell) for cell in row] for row in rows])
+    def of(cls, caption: str, header: Sequence[Cell], rows: Sequence[Row]) -> Table:
+        columns = [_column(cells) for cells in zip(*rows, strict=True)]
+        names = [str(name) for name in header]
+        are_numbers = [is_number for _texts, is_number in columns]
+        return cls(
+            caption,
+            list(zip(names, are_numbers or [False] * len(names), strict=True)),
+            [
+                list(zip(row, are_numbers, strict=True))
+                for row in zip(*(texts for texts, _is_number in columns), strict=True)
+            ],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +94,7 @@ def _provenance(source: TechnicalSource, tables: Tables) -> Section:
     }
     rows += [["benchmark", title] for title in sorted(benchmarks)]
     caption = "The release that all figures are made of"
-    return Section("Release", [Table.of(caption, list(map(str, header)), rows)])
+    return Section("Release", [Table.of(caption, header, rows)])
 
 
 def _measures(source: TechnicalSource, tables: Tables) -> Section:
@@ -163,7 +175,7 @@ def _people(tables: Tables) -> Section:
         "errors": "Standard errors of the mean of everyone",
     }
     shown = [
-        Table.of(caption, list(map(str, tables[name][0])), tables[name][1:])
+        Table.of(caption, tables[name][0], tables[name][1:])
         for name, caption in captions.items()
     ]
     effects = (
@@ -180,13 +192,25 @@ def _chosen(table: Sequence[Row], caption: str, names: Sequence[str]) -> Table:
     return Table.of(caption, names, [[row[at] for at in places] for row in table[1:]])
 
 
-def _cell(cell: Cell) -> tuple[str, bool]:
-    text = "" if cell is None else str(cell)
-    if isinstance(cell, int) and not isinstance(cell, bool):
-        text = f"{cell:,}"
-    if isinstance(cell, datetime):
-        text = cell.isoformat(timespec="seconds")
-    return text, not isinstance(cell, str) or bool(NUMBER.fullmatch(text))
+def _column(cells: Sequence[Cell]) -> tuple[list[str], bool]:
+    """Return the texts of a column with as many digits, and whether they are numbers.
+
+    Hidden ones and bounds are among the numbers.
+    """
+    floats = [str(cell) for cell in cells if isinstance(cell, float)]
+    digits = max((len(text.partition(".")[2]) for text in floats), default=0)
+    texts = []
+    for cell in cells:
+        if isinstance(cell, float):
+            texts.append(f"{cell:.{digits}f}")
+        elif isinstance(cell, int):
+            texts.append(f"{cell:,}")
+        else:
+            texts.append("" if cell is None else str(cell))
+    is_number = all(
+        not isinstance(cell, str) or BOUND.fullmatch(cell) for cell in cells
+    ) and any(isinstance(cell, (int, float)) for cell in cells)
+    return texts, is_number
 
 
 def _formulas(about: str) -> list[tuple[str, str]]:

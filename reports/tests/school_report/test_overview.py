@@ -169,5 +169,8 @@ def test_themes_without_a_band_are_not_counted():
     text = Text(SafeString("x"))
     alone = ReportPart("x", text, Text(), [ScoreLine("Lincoln", shown)])
     assert Overview.of([], [alone]).sentence == ""
+    strong = part("strong", 70, error=1.0)
+    both = Overview.of([], [strong, alone])
+    assert both.sentence == "1 of 2 themes are strong. 1 has no band."
     hidden = part("hidden", None)
     assert Overview.of([], [hidden]).sentence == ""

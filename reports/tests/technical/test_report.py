@@ -421,13 +421,14 @@ def test_the_file_has_a_pdf_with_the_same_figures(fall, statistician, monkeypatc
         assert re.search(rf"/S /{tag}\b", content), tag
     html = documents["technical-report"]
     for row in tables["thresholds"]:
-        assert f">{row['logits']}<" in html and f">{row['standard error']}<" in html
+        for name in ("logits", "standard error"):
+            assert f">{float(row[name]):.4f}<" in html
     # Of two attributes, q2 alone differs; the others are only counted.
     notable = rows_of(tables["dif"], measure="trust")
     assert sum(row["class"] != "A" for row in notable) == 2
     assert "6 of 8 differences are of class A" in html
     [trust] = rows_of(tables["measures"], measure="trust")
-    assert f">{trust['reliability']}<" in html
+    assert f">{float(trust['reliability']):.4f}<" in html
     for words in (fall.published_id, "fewest people of a shown group", "Wilson 1927"):
         assert words in html
     about = ABOUT.read_text()
