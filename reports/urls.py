@@ -13,6 +13,7 @@ from reports.console.results import views as results
 from reports.console.results.comments import results_comments
 from reports.console.schools import school_list
 from reports.console.scores import archives
+from reports.console.scores import benchmark_views as benchmarks
 from reports.console.scores import comparison_views as comparisons
 from reports.console.scores import quality_views as quality
 from reports.console.scores import views as scores
@@ -47,6 +48,7 @@ results_urls = [
 
 ITEM = "quality/<str:measure>/<str:item>/"
 CALCULATE = "quality/calculate/"
+IMPORT = "benchmark/import/"
 scores_urls = [
     path("", scores.scores_table, name="scores_table"),
     path("rates/", comparisons.scores_rates, name="scores_rates"),
@@ -58,7 +60,23 @@ scores_urls = [
     path("quality/", quality.scores_quality, name="scores_quality"),
     path("quality.csv", quality.scores_quality_csv, name="scores_quality_csv"),
     path(CALCULATE, quality.scores_quality_calculate, name="scores_quality_calculate"),
-    path("benchmark/", quality.scores_benchmark, name="scores_benchmark"),
+    path("benchmark/", benchmarks.scores_benchmark, name="scores_benchmark"),
+    path(IMPORT, benchmarks.scores_benchmark_import, name="scores_benchmark_import"),
+    path(
+        f"{IMPORT}save/",
+        benchmarks.scores_benchmark_import_save,
+        name="scores_benchmark_import_save",
+    ),
+    path(
+        "benchmark/template.csv",
+        benchmarks.scores_benchmark_template,
+        name="scores_benchmark_template",
+    ),
+    path(
+        "benchmark/withdraw/",
+        benchmarks.scores_benchmark_withdraw,
+        name="scores_benchmark_withdraw",
+    ),
     path(
         "quality/report/", quality.scores_quality_report, name="scores_quality_report"
     ),

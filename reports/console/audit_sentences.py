@@ -57,6 +57,12 @@ SENTENCES = {
     "choose benchmark": gettext_noop(
         "{who} chose the benchmark that scores are compared with: {subject}"
     ),
+    "import benchmark": gettext_noop(
+        "{who} imported a published benchmark that scores are compared with: {subject}"
+    ),
+    "withdraw imported benchmark": gettext_noop(
+        "{who} undid the import of a benchmark that scores are compared with: {subject}"
+    ),
     "calculate scores again": gettext_noop(
         "{who} started calculating scores again: {subject}"
     ),

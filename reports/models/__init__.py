@@ -13,6 +13,7 @@ from reports.models.results import (
 from reports.models.scores import (
     Calibration,
     ChosenBenchmark,
+    ImportedBenchmark,
     ReleasedItem,
     ScoreRow,
     Scoring,
@@ -30,6 +31,7 @@ __all__ = [
     "Publication",
     "PublishedPlace",
     "ChosenBenchmark",
+    "ImportedBenchmark",
     "ReleasedItem",
     "ReleasedSentence",
     "ReportArchive",

@@ -169,7 +169,7 @@ class Export(ChecksummedFile, district=Reference.MOVED, school=Reference.MOVED):
         if self.is_panel:
             return str(PANEL_FORMATS[self.format])
         if self.is_technical:
-            return _("Technical report, CSV tables in a ZIP file")
+            return _("Technical report, PDF and CSV tables in a ZIP file")
         return self.get_format_display()
 
     @property

@@ -43,6 +43,9 @@ class Scoring(Table):
     problems = models.JSONField(default=list)
     # `FORMAT` of the program that calculated them.
     format = models.PositiveSmallIntegerField(default=FORMAT, db_default=1)
+    # What careless answers and weights to the roster change, as
+    # `reports.scores.effects.Effects`; null until a technical report was made.
+    effects = models.JSONField(null=True)
 
     objects = ScoringQuerySet.as_manager()
 
@@ -82,6 +85,12 @@ class Calibration(Table):
     people_deviation = models.FloatField(null=True)
     # The standard error of its place on the benchmark's scale; null for a benchmark.
     linking_error = models.FloatField(null=True)
+    # The published benchmark of which the scale is, and the thresholds if it has some.
+    imported = models.ForeignKey(
+        "ImportedBenchmark", on_delete=models.PROTECT, null=True, related_name="+"
+    )
+    # Grade span -> as `reports.scores.spans.SpanScale`. Empty: one scale for all.
+    span_scales = models.JSONField(default=dict, db_default={})
     problems = models.JSONField(default=list)
     # The published survey that people answered, and the programs that calculated.
     survey_digest = models.CharField(max_length=64)
@@ -146,9 +155,37 @@ class ChosenBenchmark(Table):
     )
     at = models.DateTimeField(auto_now_add=True)
     because = models.CharField(max_length=500)
+    # Whether schools are compared with those of their grade span.
+    by_span = models.BooleanField(default=False, db_default=False)
 
     def __str__(self) -> str:
         return f"benchmark {self.administration_id}"
+
+
+class ImportedBenchmark(Table):
+    """A published benchmark of others, with which a survey's rounds are compared.
+
+    The last one that is not withdrawn holds for all rounds that are comparable with its
+    administration. Rows stay, because they are the provenance of scores.
+    """
+
+    administration = models.ForeignKey(
+        "survey.Administration", on_delete=models.CASCADE, related_name="+"
+    )
+    # Measure -> as `reports.scores.imported_benchmark.ImportedMeasure`.
+    measures = models.JSONField()
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.PROTECT,
+        null=True,
+        related_name="+",
+    )
+    at = models.DateTimeField(auto_now_add=True)
+    because = models.CharField(max_length=500)
+    withdrawn_at = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return f"imported benchmark {self.pk}"
 
 
 class ScoreRow(Table):
@@ -165,6 +202,8 @@ class ScoreRow(Table):
     place_id = models.BigIntegerField()
     attribute = models.CharField(max_length=64, blank=True)
     value = models.CharField(max_length=200, blank=True)
+    # Of a school: the grade span of whose benchmark the scores are; "" for all schools.
+    span = models.CharField(max_length=16, blank=True, default="", db_default="")
     # Measure -> [people, mean in logits, its standard error or null, score or null].
     # The score is drawn toward the mean of schools; changes are those of the means.
     measures = models.JSONField()

@@ -23,12 +23,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import chain
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from django.db import connection, transaction
 from django.utils import translation
 
-from reports.models import Calibration, GroupResults, Publication, Scoring
+from reports.models import GroupResults, Publication, Scoring
 from reports.publishing.score_sums import SumOfScores
 from reports.rates.rate_lines import percent
 from reports.rates.visible_rates import lines_for_everybody, schools_with_reports
@@ -38,14 +38,16 @@ from reports.results.distributions import ItemDistribution
 from reports.results.sums import SchoolAnswers
 from reports.results.visible import VisibleGroup, visible_groups
 from reports.school_report.report import report_language_for
+from reports.scores.benchmark_titles import title_of_benchmark, with_benchmarks
 from reports.scores.scale import PEOPLE
 from reports.scores.visible import (
     Scores,
     measures_in,
     measures_in_survey,
+    span_of,
     visible_scores,
 )
-from reports.scores.words import benchmark_title, score_figures
+from reports.scores.words import score_figures
 from survey.instrument.definitions.measures import measures_of
 from survey.instrument.definitions.schema import Measures
 from survey.models import Administration
@@ -98,6 +100,8 @@ class Summary(TypedDict):
     # By measure or essential, as `SCORE_COLUMNS`; null is hidden. Before format 5, the
     # first two, and the score was not drawn to a mean.
     scores: dict[str, Sequence[float | None] | None]
+    # Of a school whose scores are those of its grade span: the span.
+    span: NotRequired[str]
 
 
 class Answers(TypedDict):
@@ -260,7 +264,10 @@ class Freezer:
                 if group := groups.get(place):
                     school = self.reached[place[1]].school
                     rates = [self._rate(school.pk)]
-                    summary = _summary(rates, self._scores.get(place, {}))
+                    scores = self._scores.get(place, {})
+                    summary = _summary(rates, scores)
+                    if span := span_of(scores):
+                        summary["span"] = span
                     yield FrozenPlace(
                         *(*place, school.district_id, school.name, school.code),
                         *(summary, _answers(group)),
@@ -365,28 +372,12 @@ class Freezer:
         roll_up = administration.results_roll_up
         scoring = Scoring.objects.current().filter(pk=administration.pk).first()
         languages = published_survey(administration.published_id).languages
-        calibrations = list(
-            Calibration.objects.filter(administration=administration)
-            .select_related(
-                "anchored_to__administration__published__survey",
-                "anchored_to__administration__scoring",
-                "administration__published__survey",
-                "administration__scoring",
-            )
-            .exclude(scale_deviation=None)
-        )
-        benchmarks = [
-            calibration.anchored_to or calibration for calibration in calibrations
-        ]
+        calibrations = list(with_benchmarks(administration))
         titles, of_benchmarks = {}, {}
         for code in languages:
             with translation.override(report_language_for(code)):
                 titles[code] = administration.title
-                benchmark_titles = {
-                    benchmark_title(benchmark.administration)
-                    for benchmark in benchmarks
-                }
-                of_benchmarks[code] = sorted(benchmark_titles)
+                of_benchmarks[code] = sorted(set(map(title_of_benchmark, calibrations)))
         rated = self.administration.rates.filter(eligible__gt=0).count()
         return Frame(
             format=FORMAT,
@@ -401,7 +392,7 @@ class Freezer:
             scored_at=scoring.as_of.isoformat() if scoring else "",
             benchmarks=of_benchmarks,
             is_of_people=any(
-                benchmark.scale_unit == PEOPLE for benchmark in benchmarks
+                calibration.scale_unit == PEOPLE for calibration in calibrations
             ),
             software=sorted({calibration.software for calibration in calibrations}),
             schools=schools,

@@ -41,6 +41,7 @@ from reports.school_report.parts import (
     grouped_parts,
 )
 from reports.school_report.report import report_language_for
+from reports.scores.spans import SPAN_NAMES
 from reports.scores.visible import VisibleScore
 from reports.scores.words import band_ranges
 from reports.suppression import HIDDEN
@@ -347,7 +348,13 @@ class PublicPage:
 
     @property
     def benchmarks(self) -> str:
-        return "; ".join(self.frame["benchmarks"].get(self.language, []))
+        titles = self.frame["benchmarks"].get(self.language, [])
+        if span := self.place.summary.get("span"):
+            words = _("%(title)s, %(span)s")
+            titles = [
+                words % {"title": each, "span": SPAN_NAMES[span]} for each in titles
+            ]
+        return "; ".join(titles)
 
     @cached_property
     def _parts(self) -> GroupedParts:

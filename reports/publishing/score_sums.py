@@ -14,7 +14,13 @@ from itertools import combinations
 
 from reports.scores.scale import rounded
 from reports.scores.shrinkage import Shrinkage, shared_error
-from reports.scores.visible import Scores, VisibleScore, essential_of, measures_in
+from reports.scores.visible import (
+    BenchmarkKey,
+    Scores,
+    VisibleScore,
+    essential_of,
+    measures_in,
+)
 from survey.instrument.definitions.schema import Measures
 
 
@@ -26,11 +32,12 @@ class MeasureSum:
     points: float = 0.0
     # The squares of the weighted errors; None if a school has no error.
     squares: float | None = 0.0
-    benchmarks: frozenset[int] = frozenset()
+    benchmarks: frozenset[BenchmarkKey] = frozenset()
     shrinkage: Shrinkage | None = None
 
     def add(self, score: VisibleScore) -> None:
         """Add a school, as its answers alone say: the sum is drawn for itself."""
+        score = score.of_all_schools or score
         weight, (points, error) = score.people or 0, score.of_answers
         self.weight += weight
         self.points += weight * points
@@ -85,7 +92,9 @@ class SumOfScores:
             score = scores.get(measure["name"])
             if score and (error := score.of_answers[1]) is not None:
                 errors.append(error)
-                weighted[measure["name"]] = (score.people or 0) * error
+                _points, error_of_sum = (score.of_all_schools or score).of_answers
+                people = score.people or 0
+                weighted[measure["name"]] = people * (error_of_sum or 0.0)
         of_essential = scores.get(essential)
         of_mean = of_essential.of_answers[1] if of_essential else None
         shared = shared_error(errors, of_mean)

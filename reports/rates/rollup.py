@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from django.db import connection, transaction
-from django.db.models import Exists, F, Max, Model, OuterRef, Q, Sum
+from django.db.models import Exists, F, Max, Model, OuterRef, Q, QuerySet, Sum
 from django.utils import timezone
 
 from accounts.models import School
@@ -355,6 +355,14 @@ def students_by_school(administration: Administration) -> dict[int, int]:
     """
     if administration.role != Role.PARENT:
         return {}
+    rates = SchoolRate.objects.filter(administration__in=student_rounds(administration))
+    # Students whose consent is missing have parents who can answer.
+    people = Sum(F("eligible") + F("awaiting_consent"))
+    return dict(rates.values_list("school").annotate(people=people))
+
+
+def student_rounds(administration: Administration) -> QuerySet[Administration]:
+    """Return the rounds with the students of the schools of this one."""
     related = Administration.objects.filter(
         role=Role.STUDENT,
         # The students of a module are those of the state's round.
@@ -366,10 +374,7 @@ def students_by_school(administration: Administration) -> dict[int, int]:
         related = related.filter(
             opens_at__lt=administration.closes_at, closes_at__gt=administration.opens_at
         )
-    rates = SchoolRate.objects.filter(administration__in=related)
-    # Students whose consent is missing have parents who can answer.
-    people = Sum(F("eligible") + F("awaiting_consent"))
-    return dict(rates.values_list("school").annotate(people=people))
+    return related
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from itertools import chain
 
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from reports.school_report.parts import (
     ReportPart,
@@ -98,6 +99,37 @@ class Overview:
     def has_uncertain_change(self) -> bool:
         changes = [part.change for part in self.themes]
         return any(change and change.exceeds_error is False for change in changes)
+
+    @property
+    def sentence(self) -> str:
+        """Say how many themes are strong; a doubtful band does not count as that."""
+        scored = [part for part in self.themes if part.own_line.score]
+        banded = [part for part in scored if part.own_line.band]
+        strong = sum(
+            part.is_strong and not part.own_line.is_doubtful for part in banded
+        )
+        possible = sum(part.could_be_strong for part in banded) - strong
+        if not banded:
+            return ""
+        total, without_band = len(scored), len(scored) - len(banded)
+        words = ngettext(
+            "%(strong)s of %(total)s theme is strong.",
+            "%(strong)s of %(total)s themes are strong.",
+            total,
+        ) % {"strong": strong, "total": total}
+        if possible:
+            more = ngettext(
+                "%(possible)s more could be strong, but is too uncertain to count.",
+                "%(possible)s more could be strong, but are too uncertain to count.",
+                possible,
+            )
+            words = f"{words} {more % {'possible': possible}}"
+        if without_band:
+            rest = ngettext(
+                "%(themes)s has no band.", "%(themes)s have no band.", without_band
+            )
+            words = f"{words} {rest % {'themes': without_band}}"
+        return words
 
     @property
     def legend(self) -> list[tuple[SafeString, str]]:

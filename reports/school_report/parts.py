@@ -44,6 +44,8 @@ STRIP = 2
 # of the marks of the places around.
 FILLS = ("#c98f45", "#f0dcbc", "#eef1f3", "#c5e4e0", "#7fc4bb")
 MIDDLE_BAND = 2
+# The first color of bands that are strong.
+STRONG = 4
 INK, MIDDLE_LINE = "#15232b", "#74848f"
 POINT = f'class="point" fill="{INK}"'
 MARK_FILLS = ("#fff", "#74848f")
@@ -242,6 +244,22 @@ class ReportPart:
         """Return the score, turned round where less is better."""
         score = self.own_line.score.score if self.own_line.score else 0
         return score if self.is_positive else LOWEST + HIGHEST - score
+
+    @property
+    def is_strong(self) -> bool:
+        score = self.own_line.score
+        return bool(score and score.band and self._is_strong_band(score.band))
+
+    @property
+    def could_be_strong(self) -> bool:
+        """Test that the band is strong, or could be with the error of the score."""
+        score = self.own_line.score
+        if not score or not score.band:
+            return False
+        return any(map(self._is_strong_band, (score.band, *score.possible_bands)))
+
+    def _is_strong_band(self, band: int) -> bool:
+        return band_tone(band, is_positive=self.is_positive) >= STRONG
 
     def differs_from(self, mean: float) -> bool:
         """Test if the strength is farther from the mean than chance can explain."""

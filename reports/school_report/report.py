@@ -23,13 +23,20 @@ from reports.school_report.parts import (
     ReportParts,
     SurveyTexts,
 )
+from reports.scores.benchmark_titles import (
+    scale_unit,
+    title_of_benchmark,
+    with_benchmarks,
+)
 from reports.scores.scale import PEOPLE
 from reports.scores.visible import (
+    BenchmarkKey,
     Scores,
+    benchmark_key,
     earlier_waves,
     scores_of_waves,
 )
-from reports.scores.words import band_ranges, benchmark_title
+from reports.scores.words import band_ranges
 from survey.models import Administration
 from survey.taking import messages
 
@@ -52,6 +59,8 @@ class SchoolReport:
     # 20 points are a deviation of people instead of schools.
     benchmarks: Sequence[str] = ()
     is_of_people: bool = False
+    # Whether it is compared with its grade span, unlike the places around.
+    is_of_span: bool = False
 
     @property
     def drawn(self) -> tuple[object, ...]:
@@ -59,7 +68,7 @@ class SchoolReport:
         return (
             *(self.language, self.rate_sentence, self.reason),
             *(self.essentials, self.other_measures, self.benchmarks),
-            self.is_of_people,
+            *(self.is_of_people, self.is_of_span),
         )
 
     @property
@@ -150,7 +159,6 @@ class SchoolReports:
         }
         self.waves = [wave for wave in earlier if wave.pk in self.seen]
         self.texts = SurveyTexts(administration, language, self.frame_language)
-        self._benchmarks: dict[int, tuple[str, bool]] = {}
 
     def leave_out_waves(self, district_id: int | None) -> None:
         """Leave out waves that are not seen in a whole district, or the state."""
@@ -168,7 +176,7 @@ class SchoolReports:
         return is_shared(self.administration) or places.state
 
     def of(self, schools: Sequence[School]) -> list[SchoolReport]:
-        """Return a report for each school. 5 statements, and 1 for new benchmarks."""
+        """Return a report for each school. 5 statements, and 1 the first time."""
         waves = [*self.waves, self.administration]
         lines = lines_of_schools(self.permissions, schools, waves)
         around = {school.pk: self._places(school) for school in schools}
@@ -176,7 +184,6 @@ class SchoolReports:
             place for named_places in around.values() for _name, place in named_places
         }
         scores = scores_of_waves(waves, places)
-        self._read_benchmarks(scores[self.administration.pk])
         return [
             self._report(school, lines[school.pk], around[school.pk], scores)
             for school in schools
@@ -242,14 +249,19 @@ class SchoolReports:
         keys = frozenset().union(
             *(score.benchmarks for score in school_scores.values() if score)
         )
-        benchmarks = [self._benchmarks[key] for key in keys if key in self._benchmarks]
+        benchmarks = [
+            (calibration, key.span)
+            for key in keys
+            if (calibration := self._benchmarks.get(key._replace(span="")))
+        ]
         return SchoolReport(
             *about,
             "",
             essentials,
             other_measures,
-            sorted({title for title, _is_of_people in benchmarks}),
-            any(is_of_people for _title, is_of_people in benchmarks),
+            sorted({title_of_benchmark(*benchmark) for benchmark in benchmarks}),
+            any(scale_unit(*benchmark) == PEOPLE for benchmark in benchmarks),
+            any(span for _calibration, span in benchmarks),
         )
 
     def _places(self, school: School) -> list[tuple[str, Place]]:
@@ -264,34 +276,15 @@ class SchoolReports:
             places.append((_("All schools"), (LEVELS.STATE.value, 0)))
         return places
 
-    def _read_benchmarks(self, scores: Mapping[Place, Scores]) -> None:
-        keys = {
-            key
-            for wave_scores in scores.values()
-            for score in wave_scores.values()
-            if score
-            for key in score.benchmarks
-        }
-        unknown = keys - self._benchmarks.keys()
-        if not unknown:
-            return
-        calibrations = (
-            Calibration.objects.filter(pk__in=unknown)
-            .select_related(
-                "administration__published__survey", "administration__scoring"
-            )
-            .defer(
-                "items",
-                "administration__published__definition",
-                "administration__published__survey__source",
-            )
-        )
-        self._benchmarks |= {
-            calibration.pk: (
-                benchmark_title(calibration.administration),
-                calibration.scale_unit == PEOPLE,
-            )
-            for calibration in calibrations
+    @cached_property
+    def _benchmarks(self) -> dict[BenchmarkKey, Calibration]:
+        """Return a calibration by the benchmark of all schools that it has.
+
+        1 statement.
+        """
+        return {
+            benchmark_key(calibration): calibration
+            for calibration in with_benchmarks(self.administration)
         }
 
 

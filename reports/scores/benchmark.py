@@ -1,24 +1,33 @@
 """Find the thresholds to which a measure is anchored.
 
-The benchmark of a measure is its calibration in the administration that a person chose.
-Until somebody chooses, it is the first one that is no pilot, among administrations of
-the same survey, owner and role. Items match by name and answers.
+The benchmark of a measure is a published one that a person imported, or its calibration
+in the administration that a person chose. Until somebody does either, it is the first
+one that is no pilot, among administrations of the same survey, owner and role. Items
+match by name and answers.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, Min, OuterRef, Q
 
-from reports.models import Calibration, ChosenBenchmark, ReleasedItem
-from reports.scores.calibration import Anchor
+from reports.models import (
+    Calibration,
+    ChosenBenchmark,
+    ImportedBenchmark,
+    ReleasedItem,
+)
+from reports.scores.imported_measure import ImportedMeasure
+from reports.scores.joining import Anchor
 from reports.scores.problems import Kind, Problem
 from reports.scores.scale import Scale
+from reports.scores.spans import SpanScale
 from survey.models import Administration
 
 # With a smaller share of the people of the largest administration, it is a pilot.
@@ -29,24 +38,20 @@ Options = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True)
 class Benchmark:
-    """What a measure is anchored to. Without a calibration it is a benchmark itself."""
+    """What a measure is anchored to, and the scale of its scores.
+
+    Without a scale, the administration is a benchmark itself; then `by_span` says
+    whether grade spans get scales of their own.
+    """
 
     calibration: Calibration | None = None
     anchors: Mapping[str, Anchor] = field(default_factory=dict)
     problems: Sequence[Problem] = ()
-
-    @property
-    def scale(self) -> Scale | None:
-        calibration = self.calibration
-        if (
-            not calibration
-            or calibration.scale_mean is None
-            or calibration.scale_deviation is None
-        ):
-            return None
-        return Scale(
-            calibration.scale_mean, calibration.scale_deviation, calibration.scale_unit
-        )
+    scale: Scale | None = None
+    spans: Mapping[str, SpanScale] = field(default_factory=dict)
+    by_span: bool = False
+    # Of which the scale is, if it is not that of the calibration.
+    imported: ImportedBenchmark | None = None
 
 
 def comparable(administration: Administration) -> Q:
@@ -60,15 +65,52 @@ def comparable(administration: Administration) -> Q:
     )
 
 
+def imported_benchmark(administration: Administration) -> ImportedBenchmark | None:
+    """Return the published benchmark that holds for an administration. 1 statement."""
+    rounds = Administration.objects.filter(comparable(administration))
+    return (
+        ImportedBenchmark.objects.filter(administration__in=rounds, withdrawn_at=None)
+        .order_by("-pk")
+        .first()
+    )
+
+
 def benchmark_of(
     administration: Administration, measure: str, options: Options, *, people: int
 ) -> Benchmark:
-    """Return the benchmark of a measure that so many people answered.
+    """Return the benchmark of a measure that so many people answered. 4 statements.
 
-    None if a person chose this administration. 3 statements.
+    A published one without thresholds only sets the scale: items stay anchored to the
+    survey's own benchmark, on whose thresholds its mean and deviation must be.
     """
-    if ChosenBenchmark.objects.filter(administration=administration).exists():
-        return Benchmark()
+    imported = imported_benchmark(administration)
+    if not imported or measure not in imported.measures:
+        return _own_benchmark(administration, measure, options, people)
+    published = ImportedMeasure.from_json(imported.measures[measure])
+    benchmark = Benchmark(
+        scale=published.scale, spans=published.spans, imported=imported
+    )
+    if not published.items:
+        own = _own_benchmark(administration, measure, options, people)
+        return replace(
+            benchmark,
+            calibration=own.calibration,
+            anchors=own.anchors,
+            problems=own.problems,
+        )
+    anchors = _anchors(published.items, options)
+    if not anchors:
+        return Benchmark(problems=[Problem(Kind.ALL_CHANGED)])
+    return replace(benchmark, anchors=anchors, problems=_unanchored(options, anchors))
+
+
+def _own_benchmark(
+    administration: Administration, measure: str, options: Options, people: int
+) -> Benchmark:
+    """Return the benchmark among the rounds; none if this one is chosen."""
+    choice = ChosenBenchmark.objects.filter(administration=administration).first()
+    if choice:
+        return Benchmark(by_span=choice.by_span)
     administrations = Administration.objects.filter(comparable(administration))
     calibrations = list(
         Calibration.objects.filter(
@@ -94,36 +136,86 @@ def benchmark_of(
         earlier = [each for each in calibrations if first is None or each.pk < first]
         chosen = _without_pilots(earlier, people)
     for calibration in chosen:
-        anchors = {
-            item["name"]: anchor_of(item)
-            for item in calibration.items
-            if list(options.get(item["name"], ())) == item["options"]
-        }
-        if anchors:
-            unanchored = [name for name in options if name not in anchors]
-            problems = [Problem(Kind.NOT_ANCHORED, item=name) for name in unanchored]
-            return Benchmark(calibration, anchors, problems)
+        if anchors := _anchors(calibration.items, options):
+            return Benchmark(
+                calibration,
+                anchors,
+                _unanchored(options, anchors),
+                scale_of(calibration),
+                {
+                    span: SpanScale.from_json(stored)
+                    for span, stored in calibration.span_scales.items()
+                },
+            )
     return Benchmark(problems=[Problem(Kind.ALL_CHANGED)] if chosen else [])
 
 
-def anchored_elsewhere(administration: Administration) -> list[Administration]:
-    """Return administrations to be compared with this benchmark that are not yet.
+def _anchors(items: Sequence[Mapping[str, Any]], options: Options) -> dict[str, Anchor]:
+    return {
+        item["name"]: anchor_of(item)
+        for item in items
+        if list(options.get(item["name"], ())) == item["options"]
+    }
 
-    None if nobody chose it. 1 statement.
-    """
-    anchored = Calibration.objects.filter(
-        anchored_to__administration=administration
-    ).values("administration")
-    return list(
-        Administration.objects.filter(
-            comparable(administration),
-            Exists(ChosenBenchmark.objects.filter(administration=administration)),
-            scoring__isnull=False,
-        )
-        .exclude(pk=administration.pk)
-        .exclude(pk__in=anchored)
-        .order_by("pk")
+
+def _unanchored(options: Options, anchors: Mapping[str, Anchor]) -> list[Problem]:
+    return [
+        Problem(Kind.NOT_ANCHORED, item=name) for name in options if name not in anchors
+    ]
+
+
+def scale_of(calibration: Calibration) -> Scale | None:
+    if calibration.scale_mean is None or calibration.scale_deviation is None:
+        return None
+    return Scale(
+        calibration.scale_mean, calibration.scale_deviation, calibration.scale_unit
     )
+
+
+def last_decision(administration: Administration) -> datetime | None:
+    """Return when a person last decided about the benchmark. 2 statements."""
+    rounds = Administration.objects.filter(comparable(administration))
+    moments = list(
+        ChosenBenchmark.objects.using(DEFAULT_DB_ALIAS)
+        .filter(administration__in=rounds)
+        .values_list("at", flat=True)
+    )
+    for at, withdrawn_at in (
+        ImportedBenchmark.objects.using(DEFAULT_DB_ALIAS)
+        .filter(administration__in=rounds)
+        .values_list("at", "withdrawn_at")
+    ):
+        moments.append(withdrawn_at or at)
+    return max(moments, default=None)
+
+
+def rounds_to_calculate(
+    administration: Administration, *, after: bool = False
+) -> list[Administration]:
+    """Return the rounds whose scores do not know the last decision about a benchmark.
+
+    In the order in which they are to be calculated, each after its benchmark: the
+    chosen one first, and then as they were calculated at first. With `after`, only
+    those that follow this one. 3 statements.
+    """
+    rounds = Administration.objects.filter(
+        comparable(administration), scoring__isnull=False
+    )
+    last = last_decision(administration)
+    if last is None:
+        return []
+    choice = ChosenBenchmark.objects.filter(administration__in=rounds).first()
+    ordered = list(
+        rounds.select_related("scoring")
+        .annotate(first=Min("calibrations__pk"))
+        .order_by("first", "pk")
+    )
+    chosen = choice.administration_id if choice else None
+    ordered.sort(key=lambda each: each.pk != chosen)
+    keys = [each.pk for each in ordered]
+    if after and administration.pk in keys:
+        ordered = ordered[keys.index(administration.pk) + 1 :]
+    return [each for each in ordered if each.scoring.calculated_at < last]
 
 
 def _first_calculated(administration: Administration, measure: str) -> int | None:

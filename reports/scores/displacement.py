@@ -11,8 +11,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from reports.rasch import ResponseTable, examine
 from reports.rasch.responses import Floats
 from reports.scores.comparisons import significant
+from reports.scores.estimation import (
+    FEWEST_ITEMS,
+    columns_of,
+    estimate,
+    place_covariance,
+)
+from reports.scores.joining import Anchor
 
 # In logits. A smaller displacement changes no score that matters, however sure it is.
 LEAST_DRIFT = 0.5
@@ -24,6 +32,54 @@ class Displacement(NamedTuple):
     logits: float
     error: float
     has_drifted: bool
+
+
+def displacements_of(
+    table: ResponseTable,
+    names: Sequence[str],
+    usable: Sequence[str],
+    anchors: Mapping[str, Anchor],
+    fixed: Collection[str],
+) -> dict[str, Displacement]:
+    """Return how far items are from their anchors when nothing is anchored.
+
+    The mean shift of the anchored items is removed, because people may have changed.
+    Only items of the benchmark have one, if there are people in all of its categories.
+    """
+    without_answers = {names[problem.item] for problem in examine(table)}
+    free = [
+        name
+        for name in usable
+        if name not in without_answers
+        and (name not in anchors or _has_all_categories(table, names, anchors, name))
+    ]
+    compared = [item for item, name in enumerate(free) if name in anchors]
+    held = [place for place, item in enumerate(compared) if free[item] in fixed]
+    if len(free) < FEWEST_ITEMS or not held:
+        return {}
+    calibration = estimate(columns_of(table, [names.index(name) for name in free]))
+    if calibration is None:
+        return {}
+    of_compared = [free[item] for item in compared]
+    moved = [
+        np.mean(calibration.thresholds[item] - anchors[free[item]].thresholds)
+        for item in compared
+    ]
+    now = place_covariance(calibration)[np.ix_(compared, compared)]
+    before = [
+        [anchors[name].covariances.get(item, 0.0) for item in of_compared]
+        for name in of_compared
+    ]
+    of_items = displaced(np.array(moved), now + np.array(before), held)
+    return dict(zip(of_compared, of_items, strict=True))
+
+
+def _has_all_categories(
+    table: ResponseTable, names: Sequence[str], anchors: Mapping[str, Anchor], name: str
+) -> bool:
+    categories = len(anchors[name].thresholds) + 1
+    counts = table.category_counts(names.index(name), categories)
+    return bool(counts.all())
 
 
 def displaced(

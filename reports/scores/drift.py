@@ -1,6 +1,6 @@
-"""Release anchored items that have drifted, anchor them again, choose a benchmark.
+"""Release anchored items that have drifted, and anchor them again.
 
-All are decisions of a person, with a reason, after which the scores of the wave are
+Both are decisions of a person, with a reason, after which the scores of the wave are
 calculated again. Earlier waves and published results stay as they are.
 """
 
@@ -12,8 +12,8 @@ from django.utils.translation import gettext as _
 
 from accounts import audit
 from accounts.models import User
-from reports.models import Calibration, ChosenBenchmark, ReleasedItem
-from reports.scores.benchmark import comparable, released_items
+from reports.models import Calibration, ReleasedItem
+from reports.scores.benchmark import released_items
 from reports.scores.job import request_scores
 from survey.fieldwork.administrations.changes import lock_administration
 from survey.fieldwork.administrations.checks import refuse_lock_timeouts
@@ -21,7 +21,6 @@ from survey.models import Administration, Job
 
 RELEASE = "release item of measure"
 ANCHOR = "anchor item of measure"
-CHOOSE = "choose benchmark"
 
 
 class DecisionRefused(Exception):
@@ -42,7 +41,7 @@ def release_item(
     Raises PermissionDenied, DecisionRefused and DatabaseBusy.
     """
     with refuse_lock_timeouts(), transaction.atomic():
-        current = _lock(administration, by)
+        current = lock_to_decide(administration, by)
         released = released_items(current).get(measure, set())
         if item in released:
             raise DecisionRefused(_("%(item)s is released already.") % {"item": item})
@@ -98,7 +97,7 @@ def anchor_item(
     Raises PermissionDenied, DecisionRefused and DatabaseBusy.
     """
     with refuse_lock_timeouts(), transaction.atomic():
-        current = _lock(administration, by)
+        current = lock_to_decide(administration, by)
         deleted, _models = ReleasedItem.objects.filter(
             administration=current, measure=measure, item=item
         ).delete()
@@ -115,38 +114,7 @@ def anchor_item(
         return request_scores(current, by=by, recalculate=True)
 
 
-def choose_benchmark(
-    *,
-    administration: Administration,
-    because: str,
-    by: User,
-    request: HttpRequest | None = None,
-) -> Job:
-    """Compare all administrations like this one with it, and calculate scores again.
-
-    First its own, and after it those of the others. Raises PermissionDenied,
-    DecisionRefused and DatabaseBusy.
-    """
-    with refuse_lock_timeouts(), transaction.atomic():
-        current = _lock(administration, by)
-        chosen = ChosenBenchmark.objects.filter(administration=current)
-        if chosen.exists():
-            raise DecisionRefused(_("This survey round is the benchmark already."))
-        rounds = Administration.objects.filter(comparable(current))
-        ChosenBenchmark.objects.filter(administration__in=rounds).delete()
-        ChosenBenchmark.objects.create(administration=current, by=by, because=because)
-        audit.record(
-            CHOOSE,
-            by=by,
-            request=request,
-            subject=current,
-            district=current.district,
-            after={"reason": because},
-        )
-        return request_scores(current, by=by, recalculate=True)
-
-
-def _lock(administration: Administration, by: User) -> Administration:
+def lock_to_decide(administration: Administration, by: User) -> Administration:
     """Let decisions and the end of a calculation wait for each other."""
     current = lock_administration(administration, by=by, seen=None)
     if current.state != Administration.State.CLOSED:

@@ -34,15 +34,20 @@ SCORE_JOBS = (calculate_scores.name, recalculate_scores.name)
 
 def _calculate(job: Job, progress: Progress, *, recalculate: bool) -> None:
     # They need SciPy, which takes 0.5 s and 40 MB: not in each web server and command.
-    from reports.scores.benchmark import anchored_elsewhere
+    from reports.scores.benchmark import rounds_to_calculate
     from reports.scores.scoring import score_administration
 
     administration = Administration.objects.select_related("published__survey").get(
         pk=job.subject_id or 0
     )
-    outcome = score_administration(administration, progress, recalculate=recalculate)
-    for compared in anchored_elsewhere(administration):
-        request_scores(compared, recalculate=True)
+    try:
+        outcome = score_administration(
+            administration, progress, recalculate=recalculate
+        )
+    finally:
+        # One after the other, because each needs the scale of its benchmark.
+        for due in rounds_to_calculate(administration, after=True)[:1]:
+            request_scores(due, recalculate=True)
     progress.message = (
         ngettext(
             "Ready: the scores of %(measures)s measure were calculated.",

@@ -42,6 +42,8 @@ def visible_calibrations(
     ).select_related(
         "anchored_to__administration__published__survey",
         "anchored_to__administration__scoring",
+        "administration__scoring",
+        "imported",
     )
     wave = "anchored_to__administration__wave"
     visible: dict[str, Calibration | None] = {}

@@ -16,13 +16,11 @@ from itertools import islice
 
 import numpy as np
 import scipy
-from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from reports.answers.item_codes import VALUE, ItemCodes
 from reports.answers.versions import SurveyVersion, versions_of
 from reports.models import (
     Calibration,
@@ -32,16 +30,16 @@ from reports.models import (
     Scoring,
 )
 from reports.models.scores import FORMAT
-from reports.rasch import MISSING, VERSION
-from reports.rasch.responses import Floats, Integers
+from reports.rasch import VERSION
+from reports.rasch.responses import Floats
 from reports.rates.rollup_query import refresh_replica_timestamp
 from reports.releases.changes import Recount, read_changes
 from reports.releases.layout import counted_items
+from reports.releases.levels import LEVELS
 from reports.releases.rollup import attributes_of, keeps_earlier_answers
 from reports.releases.summed_schools import summed_schools
-from reports.scores.benchmark import benchmark_of, released_items
-from reports.scores.calibration import MeasureResult, calibrate_measure, table_of
-from reports.scores.group_tables import MeasuredGroups, score_tables
+from reports.scores.benchmark import last_decision, released_items
+from reports.scores.group_tables import score_tables
 from reports.scores.groups import (
     Grouping,
     GroupSums,
@@ -50,15 +48,15 @@ from reports.scores.groups import (
     group_rows,
     score_rows,
 )
+from reports.scores.measure_scores import CalculatedMeasure, calculate_measure
 from reports.scores.problems import Kind, Problem
-from reports.scores.scale import Scale, Sums, benchmark_scale, has_few_schools
-from reports.scores.shrinkage import SchoolDifferences, Shrinkage, estimate_differences
+from reports.scores.shrinkage import Shrinkage
+from reports.scores.spans import SpanScale, spans_of_schools
 from reports.scores.visible import decided, measures_in_survey
-from reports.suppression.places import counted_in_scores
 from reports.suppression.scores import decide_scores
 from reports.suppression.tables import Mask
 from survey.fieldwork.administrations.changes import lock_administration
-from survey.instrument.definitions.schema import MeasureDefinition, Measures
+from survey.instrument.definitions.schema import Measures
 from survey.models import Administration
 from survey.work.jobs import JobRefused, Progress
 
@@ -68,8 +66,20 @@ BATCH = 1000
 SOFTWARE = f"rasch {VERSION}, numpy {np.__version__}, scipy {scipy.__version__}"
 
 
-class ReleasesChanged(Exception):
-    """Somebody released or anchored an item while the scores were calculated."""
+class DecisionsChanged(Exception):
+    """Somebody decided about items or the benchmark during the calculation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """What people have decided about items, and when about the benchmark."""
+
+    released: Mapping[str, Collection[str]]
+    benchmark: datetime | None
+
+    @classmethod
+    def of(cls, administration: Administration) -> Decisions:
+        return cls(released_items(administration), last_decision(administration))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,30 +93,14 @@ class ScoringOutcome:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True)
-class CalculatedMeasure:
-    """One measure: what to store of it, and its sums by grouping."""
-
-    definition: MeasureDefinition
-    anchored_to: Calibration | None
-    result: MeasureResult
-    scale: Scale | None
-    differences: SchoolDifferences
-    people: int
-    problems: list[Problem]
-    # As `Grouping.sums`.
-    sums: list[Floats]
-    groups: MeasuredGroups
-    # Schools with a report that shows it: those in the means of larger places.
-    counted: Mask
-
-
 @dataclass
 class Calculation:
     """All that is stored of an administration."""
 
     as_of: datetime
     people: int
+    # Grade spans by school.
+    spans: Mapping[int, str]
     measures: list[CalculatedMeasure] = field(default_factory=list)
     # By the positions of two measures of an essential, as `Grouping.products`: of
     # everyone.
@@ -127,18 +121,10 @@ def score_administration(
     away.
     """
     start = time.monotonic()
-    scored = Scoring.objects.current().filter(pk=administration.pk)
-    if not recalculate and scored.exists():
+    is_scored = Scoring.objects.current().filter(pk=administration.pk).exists()
+    if not recalculate and is_scored:
         return ScoringOutcome()
-    if administration.state != Administration.State.CLOSED:
-        raise JobRefused(_("Scores are calculated once nobody can answer any more."))
-    if scored.exists() and keeps_earlier_answers(administration):
-        raise JobRefused(
-            _(
-                "Scores stay as they are: in some schools a few people have changed"
-                " their answers since the release."
-            )
-        )
+    _refuse_while_answers_change(administration, is_scored=is_scored)
     refresh_replica_timestamp()
     [version] = versions_of([administration]).values()
     content = measures_in_survey(administration)
@@ -152,10 +138,10 @@ def score_administration(
     ]
     patterns = Patterns.of(groupings)
     while True:
-        released = released_items(administration)
+        decisions = Decisions.of(administration)
         calculation = _calculate_all(
             *(administration, version, content, answers, groupings, patterns),
-            released,
+            decisions.released,
             progress,
         )
         if progress:
@@ -166,18 +152,32 @@ def score_administration(
                 administration,
                 calculation,
                 rows,
-                released,
+                decisions,
                 progress,
                 recalculate=recalculate,
             )
             break
-        except ReleasesChanged:
-            log.info("An item of %s was released: calculating again", administration)
+        except DecisionsChanged:
+            log.info("Decisions about %s: calculating again", administration)
     seconds = time.monotonic() - start
     log.info("Scored %s in %.2f s", administration, seconds)
     return ScoringOutcome(
         calculation.people, len(calculation.measures), stored, reading, seconds
     )
+
+
+def _refuse_while_answers_change(
+    administration: Administration, *, is_scored: bool
+) -> None:
+    if administration.state != Administration.State.CLOSED:
+        raise JobRefused(_("Scores are calculated once nobody can answer any more."))
+    if is_scored and keeps_earlier_answers(administration):
+        raise JobRefused(
+            _(
+                "Scores stay as they are: in some schools a few people have changed"
+                " their answers since the release."
+            )
+        )
 
 
 def read_answers(
@@ -205,7 +205,9 @@ def _calculate_all(
         progress.begin_step(
             _("Calculating the measures."), total=len(content["measures"])
         )
-    calculation = Calculation(answers.as_of, len(answers.people))
+    calculation = Calculation(
+        answers.as_of, len(answers.people), spans_of_schools(administration)
+    )
     if not content["measures"]:
         calculation.problems.append(Problem(Kind.NO_MEASURES))
     elif not calculation.people:
@@ -227,9 +229,9 @@ def _calculate_all(
                 for key in groupings[0].schools.tolist()
             ]
         )
-        measure, measured = _calculate(
+        measure, measured = calculate_measure(
             *(administration, version, definition, answers, groupings),
-            *(patterns, hidden),
+            *(patterns, calculation.spans, hidden),
             released.get(definition["name"], ()),
         )
         calculation.measures.append(measure)
@@ -262,81 +264,6 @@ def _hidden_items(administration: Administration) -> dict[int, list[str]] | None
     return dict(decided(rows).values_list("place_id", "hidden_items"))
 
 
-def _calculate(
-    administration: Administration,
-    version: SurveyVersion,
-    definition: MeasureDefinition,
-    answers: Recount,
-    groupings: Sequence[Grouping],
-    patterns: Patterns,
-    hidden: Mask,
-    released: Collection[str],
-) -> tuple[CalculatedMeasure, Floats]:
-    """Return a measure, and that of each person.
-
-    `hidden` are schools that have no report, or do not show the measure in it.
-    """
-    name = definition["name"]
-    options = {}
-    for item in definition["items"]:
-        values = [
-            option["value"]
-            for option in version.options(version.items[item["name"]])
-            if option["value"] not in definition["missing"]
-        ]
-        options[item["name"]] = values[::-1] if item["reversed"] else values
-    table, row = table_of(
-        [_categories(answers.answers[item], options[item]) for item in options]
-    )
-    answered = int(table.people[table.answered.any(axis=1)].sum())
-    benchmark = benchmark_of(administration, name, options, people=answered)
-    result = calibrate_measure(
-        table,
-        list(options),
-        options,
-        anchors=benchmark.anchors,
-        released=released,
-        fewest_answers=settings.FEWEST_ANSWERS_OF_A_MEASURE,
-    )
-    measured = result.measures[row]
-    sums = [grouping.sums(measured) for grouping in groupings]
-    counted = counted_in_scores(sums[0][0, :, 0], hidden, administration.minimum_group)
-    problems = [*benchmark.problems, *result.problems]
-    problems += [Problem(Kind.RELEASED, item=item) for item in sorted(released)]
-    anchored_to, scale = benchmark.calibration, benchmark.scale
-    if anchored_to and not any(item.is_anchored for item in result.items):
-        # Nothing puts these thresholds on the benchmark's scale.
-        anchored_to = None
-        problems.append(Problem(Kind.ALL_CHANGED))
-    # Without any of them nothing is shown.
-    shown = counted if counted.any() else np.ones_like(counted)
-    schools = Sums(*sums[0][:, shown, 0])
-    differences = estimate_differences(schools)
-    if not anchored_to:
-        scale = benchmark_scale(schools, differences.between)
-        if not scale and result.items:
-            problems.append(Problem(Kind.NO_SPREAD))
-    if scale and not anchored_to and has_few_schools(schools):
-        problems.append(Problem(Kind.FEW_SCHOOLS))
-    if scale and not differences.between:
-        problems.append(Problem(Kind.NO_DIFFERENCES))
-    people = int(table.people[np.isfinite(result.measures)].sum())
-    measure = CalculatedMeasure(
-        *(definition, anchored_to, result, scale, differences, people, problems),
-        *(sums, MeasuredGroups.of(measured, groupings, patterns), counted),
-    )
-    return measure, measured
-
-
-def _categories(item: ItemCodes, options: Sequence[str]) -> Integers:
-    """Return the category of each person, or MISSING."""
-    position = {value: place for place, value in enumerate(options)}
-    lookup = np.full(VALUE + len(item.values), MISSING, dtype=np.int8)
-    for place, value in enumerate(item.values):
-        lookup[VALUE + place] = position.get(value, MISSING)
-    return np.asarray(lookup[item.codes])
-
-
 def _rows(
     administration: Administration,
     content: Measures,
@@ -347,16 +274,9 @@ def _rows(
 ) -> Iterator[ScoreRow]:
     if not calculation.measures:
         return
-    measures = [
-        ScoredMeasure(
-            measure.definition,
-            measure.scale,
-            Shrinkage.of(measure.scale, measure.differences) if measure.scale else None,
-        )
-        for measure in calculation.measures
-    ]
+    measures = [_scored(measure) for measure in calculation.measures]
     counted = np.array([measure.counted for measure in calculation.measures])
-    districts = answers.people.districts
+    districts, key = answers.people.districts, administration.pk
     sums = [
         GroupSums(
             grouping, np.array([each.sums[number] for each in calculation.measures])
@@ -364,10 +284,29 @@ def _rows(
         for number, grouping in enumerate(groupings)
     ]
     everyone = replace(sums[0], products=calculation.products)
-    yield from score_rows(
-        everyone.without_few_pairs(measures, administration.minimum_group),
-        *(counted, districts, measures, content, administration.pk),
-    )
+    everyone = everyone.without_few_pairs(measures, administration.minimum_group)
+    by_span = _measures_by_span(calculation, sums[0].grouping)
+    span_of_school = {
+        school: span for school, span in calculation.spans.items() if span in by_span
+    }
+    for row in score_rows(everyone, counted, districts, measures, content, key):
+        if row.level != LEVELS.SCHOOL or row.place_id not in span_of_school:
+            yield row
+    for span, of_span in by_span.items():
+        chosen = np.array(
+            [
+                span_of_school.get(place) == span
+                for place in everyone.grouping.schools.tolist()
+            ]
+        )
+        for row in score_rows(
+            _of_schools(everyone, chosen),
+            *(counted[:, chosen], districts, of_span, content, key),
+        ):
+            # Larger places are compared with all schools.
+            if row.level == LEVELS.SCHOOL:
+                row.span = span
+                yield row
     tables = score_tables(
         *(administration, groupings, patterns, measures),
         [each.groups for each in calculation.measures],
@@ -375,24 +314,70 @@ def _rows(
     )
     shown = decide_scores(tables)
     for number, columns in enumerate(patterns.attributes):
-        yield from group_rows(
-            *(sums[number + 1], shown, number, columns),
-            *(districts, measures, administration.pk),
-        )
+        for row in group_rows(
+            *(sums[number + 1], shown, number, columns, districts, measures, key)
+        ):
+            if row.level == LEVELS.SCHOOL and row.place_id in span_of_school:
+                row.span = span_of_school[row.place_id]
+                _score_again(row, by_span[row.span])
+            yield row
+
+
+def _measures_by_span(
+    calculation: Calculation, grouping: Grouping
+) -> dict[str, list[ScoredMeasure]]:
+    """Return the measures on the scale of each span that is used."""
+    known = set().union(*(measure.spans for measure in calculation.measures))
+    used = {calculation.spans.get(key, "") for key in grouping.schools.tolist()}
+    return {
+        span: [
+            _scored(measure, measure.spans.get(span))
+            for measure in calculation.measures
+        ]
+        for span in sorted(known & used)
+    }
+
+
+def _score_again(row: ScoreRow, measures: Sequence[ScoredMeasure]) -> None:
+    """Give a row's measures their scores on these scales."""
+    for measure in measures:
+        if stored := row.measures.get(measure.definition["name"]):
+            people, mean, error, _score = stored
+            score = None if mean is None else measure.score(mean, people)
+            row.measures[measure.definition["name"]] = [people, mean, error, score]
+
+
+def _scored(measure: CalculatedMeasure, at: SpanScale | None = None) -> ScoredMeasure:
+    """Return a measure on the scale of all schools, or of a span."""
+    scale = at.scale if at else measure.scale
+    differences = at.differences if at else measure.differences
+    shrinkage = Shrinkage.of(scale, differences) if scale else None
+    return ScoredMeasure(measure.definition, scale, shrinkage)
+
+
+def _of_schools(group_sums: GroupSums, chosen: Mask) -> GroupSums:
+    """Return the sums of some schools."""
+    grouping = group_sums.grouping
+    return GroupSums(
+        # Nothing adds up by its keys any more.
+        replace(grouping, schools=grouping.schools[chosen]),
+        group_sums.measures[:, :, chosen],
+        {pair: numbers[:, chosen] for pair, numbers in group_sums.products.items()},
+    )
 
 
 def _store(
     administration: Administration,
     calculation: Calculation,
     rows: Iterator[ScoreRow],
-    released: Mapping[str, Collection[str]],
+    decisions: Decisions,
     progress: Progress | None,
     *,
     recalculate: bool,
 ) -> int:
     """Replace everything in one transaction; return the number of rows.
 
-    Raises ReleasesChanged if other items are released now than in the calculation.
+    Raises DecisionsChanged if people have decided something since the calculation.
     """
     now = timezone.now()
     with transaction.atomic():
@@ -407,6 +392,7 @@ def _store(
                 "people": calculation.people,
                 "problems": [problem.as_json() for problem in calculation.problems],
                 "format": FORMAT,
+                "effects": None,
             },
         )
         for measure in calculation.measures:
@@ -420,8 +406,8 @@ def _store(
                 progress.advance(len(batch))
         # Last, so that a person who decides about an item waits for a moment only.
         lock_administration(administration, by="scores", seen=None)
-        if released_items(administration) != released:
-            raise ReleasesChanged
+        if Decisions.of(administration) != decisions:
+            raise DecisionsChanged
         if progress:
             progress.confirm()
     return stored
@@ -447,8 +433,10 @@ def _store_measure(
             "schools_deviation": measure.differences.between,
             "people_deviation": measure.differences.within,
             "linking_error": measure.result.linking_error
-            if measure.anchored_to
+            if measure.anchored_to or measure.imported
             else None,
+            "imported": measure.imported,
+            "span_scales": {span: at.as_json() for span, at in measure.spans.items()},
             "problems": [problem.as_json() for problem in measure.problems],
             "survey_digest": administration.published_id,
             "software": SOFTWARE,

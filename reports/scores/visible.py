@@ -48,6 +48,7 @@ from reports.scores.shrinkage import (
     Shrinkage,
     likely_error,
 )
+from reports.scores.spans import SpanScale
 from survey.instrument.definitions.measures import measures_of
 from survey.instrument.definitions.schema import MeasureDefinition, Measures
 from survey.models import Administration, SurveyMeasures
@@ -58,13 +59,24 @@ ROUNDING = math.sqrt(1 / 6)
 MOST_BY_NUMBER = 500
 
 
+class BenchmarkKey(NamedTuple):
+    """What a score is compared with. Scores on the same scale have the same."""
+
+    # Of the calibration that is the benchmark; 0 for a published one with thresholds.
+    calibration: int
+    # Of the published benchmark; 0 for none.
+    imported: int = 0
+    # "" for all schools.
+    span: str = ""
+
+
 class VisibleScore(NamedTuple):
     """A score that is shown, of a measure or an essential."""
 
     # Drawn toward the mean of schools.
     score: int
-    # Benchmark calibrations: scores can be compared where they are the same.
-    benchmarks: frozenset[int]
+    # Scores can be compared where they are the same.
+    benchmarks: frozenset[BenchmarkKey]
     # Of measures: who have one.
     people: int | None = None
     # The standard error of the score, in points.
@@ -79,6 +91,9 @@ class VisibleScore(NamedTuple):
     shrinkage: Shrinkage | None = None
     # The standard error of the wave's place on the benchmark's scale, in points.
     linking_error: float = 0.0
+    # Of measures: the same on the scale of all schools, if this is that of a grade
+    # span, for sums of schools.
+    of_all_schools: VisibleScore | None = None
 
     @classmethod
     def drawn(
@@ -86,7 +101,7 @@ class VisibleScore(NamedTuple):
         mean: int,
         error: float | None,
         *,
-        benchmarks: frozenset[int],
+        benchmarks: frozenset[BenchmarkKey],
         people: int,
         shrinkage: Shrinkage | None,
         score: int | None = None,
@@ -167,6 +182,12 @@ class VisibleScore(NamedTuple):
 Scores: TypeAlias = dict[str, VisibleScore | None]
 
 
+def span_of(scores: Scores) -> str:
+    """Return the grade span with which a place is compared; "" for all schools."""
+    keys = (key for score in scores.values() if score for key in score.benchmarks)
+    return next((key.span for key in keys if key.span), "")
+
+
 def has_scores(administration: Administration) -> bool:
     """Return whether scores have been calculated, in the present format."""
     scoring = getattr(administration, "scoring", None)
@@ -223,7 +244,7 @@ def scores_of_waves(
         administration__scoring__format=FORMAT,
         attribute="",
     )
-    for key, place, measures, essentials, errors in _stored(
+    for key, place, span, measures, essentials, errors in _stored(
         scores, contents.values(), name
     ):
         content = contents.get(by_key[key].published.survey_id)
@@ -233,6 +254,7 @@ def scores_of_waves(
                 essentials,
                 errors,
                 scales[key],
+                span,
                 hidden.get((key, *place)),
                 by_key[key].minimum_group,
             )
@@ -241,16 +263,17 @@ def scores_of_waves(
 
 def _stored(
     rows: QuerySet[ScoreRow], contents: Collection[_Content], name: str
-) -> Iterator[tuple[int, Place, Any, Any, Any]]:
-    """Yield administration, place, measures, essentials and their errors. 1 statement.
+) -> Iterator[tuple[int, Place, str, Any, Any, Any]]:
+    """Yield administration, place, span, measures, essentials and their errors.
 
+    1 statement.
     With a name, no more than `_Content.scores` reads of it.
     """
-    of_place = ("administration", "level", "place_id")
+    of_place = ("administration", "level", "place_id", "span")
     if not name:
         columns = ("measures", "essentials", "essential_errors")
-        for key, level, place, *stored in rows.values_list(*of_place, *columns):
-            yield key, (level, place), stored[0], stored[1], stored[2]
+        for key, level, place, span, *stored in rows.values_list(*of_place, *columns):
+            yield key, (level, place), span, stored[0], stored[1], stored[2]
         return
     measures = sorted({measure for content in contents for measure in content.measures})
     parts = [KeyTransform(measure, "measures") for measure in measures]
@@ -259,12 +282,12 @@ def _stored(
         parts += [KeyTransform(name, "essential_errors")]
     # As texts, which are decoded together.
     texts = [Cast(part, TextField()) for part in parts]
-    for key, level, place, *parts_of_row in rows.values_list(*of_place, *texts):
+    for key, level, place, span, *parts_of_row in rows.values_list(*of_place, *texts):
         decoded = json.loads(f"[{','.join(text or 'null' for text in parts_of_row)}]")
         score, error = decoded[len(measures) :] or (None, None)
         by_measure = dict(zip(measures, decoded, strict=False))
         of_essential = {} if score is None else {name: score}
-        yield key, (level, place), by_measure, of_essential, {name: error}
+        yield key, (level, place), span, by_measure, of_essential, {name: error}
 
 
 def chosen_places(places: Iterable[Place]) -> Q | None:
@@ -301,11 +324,14 @@ def differences_of(calibration: Calibration) -> SchoolDifferences:
 class MeasureScale(NamedTuple):
     """The scale of a measure in an administration, as it is stored."""
 
-    benchmarks: frozenset[int]
+    benchmark: BenchmarkKey
     scale: Scale
     # None in scores that a test made, or an older version.
     shrinkage: Shrinkage | None
+    # In logits.
     linking_error: float
+    # Those of grade spans.
+    spans: Mapping[str, SpanScale]
 
     @classmethod
     def of(cls, calibration: Calibration) -> MeasureScale | None:
@@ -316,27 +342,56 @@ class MeasureScale(NamedTuple):
         scale = Scale(calibration.scale_mean or 0.0, deviation, calibration.scale_unit)
         is_known = calibration.schools_deviation is not None
         return cls(
-            frozenset((calibration.anchored_to_id or calibration.pk,)),
+            benchmark_key(calibration),
             scale,
             Shrinkage.of(scale, differences_of(calibration)) if is_known else None,
-            POINTS * (calibration.linking_error or 0.0) / deviation,
+            calibration.linking_error or 0.0,
+            {
+                span: SpanScale.from_json(stored)
+                for span, stored in calibration.span_scales.items()
+            },
         )
 
-    def score(self, stored: Sequence[float | None]) -> VisibleScore | None:
-        """Return the score of `ScoreRow.measures`."""
-        people, mean, error, score = stored
-        if score is None:
+    def score(
+        self, stored: Sequence[float | None], span: str = ""
+    ) -> VisibleScore | None:
+        """Return the score of `ScoreRow.measures`, of a school of this span."""
+        if stored[3] is None:
             return None
-        points = score if mean is None else self.scale.points(mean)
+        of_span = self.spans.get(span)
+        if not of_span:
+            return self._score(stored)
+        scale = of_span.scale
+        at_span = self._replace(
+            benchmark=self.benchmark._replace(span=span),
+            scale=scale,
+            shrinkage=Shrinkage.of(scale, of_span.differences),
+        )
+        people, mean, error, _points = stored
+        of_all_schools = self._score([people, mean, error, None])
+        return at_span._score(stored)._replace(of_all_schools=of_all_schools)
+
+    def _score(self, stored: Sequence[float | None]) -> VisibleScore:
+        people, mean, error, score = stored
+        points = float(score or 0) if mean is None else self.scale.points(mean)
         return VisibleScore.drawn(
             rounded(points),
             None if error is None else POINTS * error / self.scale.deviation,
-            benchmarks=self.benchmarks,
+            benchmarks=frozenset((self.benchmark,)),
             people=int(people or 0),
             shrinkage=self.shrinkage,
-            score=int(score),
-            linking_error=self.linking_error,
+            score=None if score is None else int(score),
+            linking_error=POINTS * self.linking_error / self.scale.deviation,
         )
+
+
+def benchmark_key(calibration: Calibration) -> BenchmarkKey:
+    """Return what the scores of a calibration are compared with."""
+    imported = calibration.imported_id or 0
+    anchored_to = calibration.anchored_to_id
+    if imported:
+        return BenchmarkKey(anchored_to or 0, imported)
+    return BenchmarkKey(anchored_to or calibration.pk)
 
 
 def scales_of(
@@ -349,7 +404,7 @@ def scales_of(
     for calibration in Calibration.objects.filter(administration__in=scales).only(
         *("administration", "measure", "anchored_to", "scale_mean", "scale_deviation"),
         *("scale_unit", "schools_mean", "schools_deviation", "people_deviation"),
-        "linking_error",
+        *("linking_error", "imported", "span_scales"),
     ):
         if scale := MeasureScale.of(calibration):
             scales[calibration.administration_id][calibration.measure] = scale
@@ -425,6 +480,7 @@ class _Content:
         essentials: Mapping[str, int],
         errors: Mapping[str, float | None],
         scales: Mapping[str, MeasureScale],
+        span: str,
         hidden_items: Sequence[str] | None,
         minimum: int,
     ) -> Scores:
@@ -442,7 +498,9 @@ class _Content:
                 and items.isdisjoint(hidden_items)
                 and (people or 0) >= minimum
             )
-            shown[name] = scales[name].score(stored) if is_shown and stored else None
+            shown[name] = (
+                scales[name].score(stored, span) if is_shown and stored else None
+            )
             if self.name in ("", name):
                 scores[name] = shown[name]
         for name, parts in self.essentials.items():
@@ -524,7 +582,7 @@ def score_to_sort_by(
 
 def benchmarks_of(
     administrations: Iterable[Administration], measure: str
-) -> dict[int, int]:
+) -> dict[int, BenchmarkKey]:
     """Return the benchmark of a measure by administration. 1 statement.
 
     Scores can be compared where it is the same. Without a scale, there is none.
@@ -533,8 +591,8 @@ def benchmarks_of(
         administration__in=administrations,
         measure=measure,
         scale_deviation__isnull=False,
-    ).values_list("administration", "pk", "anchored_to")
-    return {key: anchored_to or pk for key, pk, anchored_to in rows}
+    ).only("administration", "anchored_to", "imported")
+    return {each.administration_id: benchmark_key(each) for each in rows}
 
 
 def earlier_waves(administration: Administration) -> list[Administration]:

@@ -60,7 +60,9 @@ def visible_group_scores(
     rows = ScoreRow.objects.filter(
         chosen, administration=administration, administration__scoring__format=FORMAT
     ).exclude(attribute="")
-    for level, place, attribute, value, stored in rows.values_list(*key, "measures"):
+    for level, place, attribute, value, span, stored in rows.values_list(
+        *key, "span", "measures"
+    ):
         hidden = hidden_items.get((level, place, attribute, value))
         of_everyone = everyone.get((level, place))
         if hidden is None or not of_everyone:
@@ -74,7 +76,7 @@ def visible_group_scores(
             is_shown = name in stored and (
                 level != LEVELS.SCHOOL.value or items.isdisjoint(hidden)
             )
-            scores[name] = scales[name].score(stored[name]) if is_shown else None
+            scores[name] = scales[name].score(stored[name], span) if is_shown else None
         scores |= _essentials(content, scores, of_everyone)
         if any(scores.values()):
             by_place[level, place][attribute, value] = scores

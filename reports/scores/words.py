@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-from django.utils.translation import get_language_bidi, gettext_lazy, ngettext
+from django.utils.translation import get_language_bidi, gettext_lazy
 from django.utils.translation import gettext as _
 
 from reports.scores.scale import BANDS, CERTAIN, HIGHEST
 from reports.scores.visible import VisibleScore
-from survey.models import Administration
 
 # From the lowest band to the highest. Of a negative measure such as noise, much is
 # not strong.
@@ -39,24 +37,6 @@ SCORE_COLUMNS = {
     " mean standard error": "Standard error of the mean, in points",
 }
 LEFT_TO_RIGHT = "\u200e"
-
-
-def benchmark_title(administration: Administration) -> str:
-    """Return its title, with its month, and about how many people answered.
-
-    Rounded, because the exact number would tell those of schools that are hidden.
-    """
-    scoring = getattr(administration, "scoring", None)
-    if scoring is None or not scoring.people:
-        return administration.title
-    people = scoring.people
-    people = round(people, 1 - math.floor(math.log10(people)))
-    words = ngettext(
-        "%(title)s (about %(people)s person)",
-        "%(title)s (about %(people)s people)",
-        people,
-    )
-    return words % {"title": administration.title, "people": f"{people:,}"}
 
 
 def band_words(band: int, *, is_positive: bool = True) -> str:

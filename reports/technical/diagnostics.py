@@ -30,7 +30,8 @@ from reports.rasch.dependence import (
 from reports.rasch.dif import DifferentialFunctioning, compare_groups
 from reports.rasch.responses import Floats, Integers
 from reports.releases.counting import value_of
-from reports.scores.calibration import FEWEST_ITEMS, table_of
+from reports.scores.estimation import FEWEST_ITEMS
+from reports.scores.joining import table_of
 
 # With fewer people of a group, differences of half a logit are chance (Linacre 1994).
 FEWEST_COMPARED = 100

@@ -47,6 +47,8 @@ class FilePages:
     under_name: StrOrPromise
     title: StrOrPromise
     checked_title: StrOrPromise
+    # The folder of both.
+    templates: str = "survey/console"
 
     def render_form(
         self,
@@ -57,7 +59,7 @@ class FilePages:
     ) -> HttpResponse:
         return render(
             request,
-            f"survey/console/{self.upload}.html",
+            f"{self.templates}/{self.upload}.html",
             {"administration": administration, "form": form, "pages": self, **context},
         )
 
@@ -76,7 +78,7 @@ class FilePages:
         signed = signed_content(request, [self.upload, administration.pk], content)
         return render(
             request,
-            f"survey/console/{self.upload}_checked.html",
+            f"{self.templates}/{self.upload}_checked.html",
             {
                 "administration": administration,
                 "pages": self,

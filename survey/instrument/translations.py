@@ -64,6 +64,8 @@ REPORT_SOURCES = frozenset(
         "reports/school_report/overview.py",
         "reports/school_report/parts.py",
         "reports/school_report/report.py",
+        "reports/scores/benchmark_titles.py",
+        "reports/scores/spans.py",
         "reports/scores/words.py",
         "reports/suppression/explanation.py",
         "reports/rates/rate_lines.py",

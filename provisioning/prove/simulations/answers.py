@@ -5,12 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from reports.rasch.responses import Floats, Integers
-from reports.scores.calibration import (
-    Anchor,
-    MeasureResult,
-    calibrate_measure,
-    table_of,
-)
+from reports.scores.calibration import MeasureResult, calibrate_measure
+from reports.scores.joining import Anchor, table_of
 
 # The deviation of people, in logits.
 DEVIATION = 1.2

@@ -13,7 +13,8 @@ from provisioning.prove.simulations.answers import (
     calibrated,
 )
 from reports.rasch.responses import Floats
-from reports.scores.calibration import Anchor, MeasureResult
+from reports.scores.calibration import MeasureResult
+from reports.scores.joining import Anchor
 from reports.scores.scale import CERTAIN
 
 PEOPLE = (100, 300, 1000, 3000)

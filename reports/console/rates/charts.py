@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from accounts.http import StaffRequest
 from reports.console.rates.plots import curve_plot
 from reports.rates import time_series
@@ -60,15 +62,9 @@ def curve_context(
             )
             for points in (days, of_day)
         )
-    past = [point for point in days if not point.is_to_come]
     return {
-        "days": days,
+        **_days_context(days, eligible=eligible),
         "days_figures": figures,
-        "days_eligible": eligible,
-        "days_past": past[-1] if eligible and past else None,
-        "days_have_pace": any(point.pace is not None for point in days),
-        "days_have_off": any(not point.is_school_day for point in days),
-        "days_plot": curve_plot(days),
         "smallest_hour": None if sees_all else SMALLEST_HOUR,
         "hides_finishes": hides_finishes and not sees_all,
         "active_days": {hour.date() for hour, *_ in hours},
@@ -76,4 +72,18 @@ def curve_context(
         "day_is_requested": day is not None and requested == day.isoformat(),
         "hours": of_day,
         "hours_plot": curve_plot(of_day),
+    }
+
+
+def _days_context(
+    days: Sequence[time_series.CurvePoint], *, eligible: int
+) -> dict[str, object]:
+    past = [point for point in days if not point.is_to_come]
+    return {
+        "days": days,
+        "days_eligible": eligible,
+        "days_past": past[-1] if eligible and past else None,
+        "days_have_pace": any(point.pace is not None for point in days),
+        "days_have_off": any(not point.is_school_day for point in days),
+        "days_plot": curve_plot(days),
     }

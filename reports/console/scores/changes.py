@@ -27,6 +27,7 @@ from reports.console.scores.rates import no_scores
 from reports.console.scores.table import ScoreColumn, measure_columns
 from reports.rates.visible_rates import in_state
 from reports.results.access import results_for
+from reports.scores.benchmark_titles import ComparedWith
 from reports.scores.comparisons import likely_changes
 from reports.scores.scale import BANDS, CERTAIN
 from reports.scores.visible import (
@@ -134,12 +135,13 @@ class ChangesPage:
     # The bands that the listed schools came from and are in, if these are chosen.
     crossing: tuple[int, int] | None
     listing: ComputedListing[ChangedSchool]
+    compared_with: ComparedWith | None
 
     @classmethod
     def of(cls, request: StaffRequest, pk: int) -> ChangesPage:
         """Read what the address asks for; Http404 for places of others.
 
-        12 statements.
+        13 statements.
         """
         scope = ScoresScope.of(request, pk)
         administration = scope.administration
@@ -194,6 +196,7 @@ class ChangesPage:
                 text=lambda place: place.search_text,
                 sorts=SORTS,
             ),
+            ComparedWith.of(administration, column.name) if column else None,
         )
 
     @property

@@ -19,7 +19,16 @@ from reports.answers.texts import localizer_for
 from reports.console.scores.access import ScoresScope
 from reports.console.scores.rates import no_scores
 from reports.console.scores.table import measure_columns
-from reports.models import Calibration, ChosenBenchmark, Publication, ReleasedItem
+from reports.models import (
+    Calibration,
+    ChosenBenchmark,
+    ImportedBenchmark,
+    Publication,
+    ReleasedItem,
+)
+from reports.scores.benchmark import imported_benchmark, rounds_to_calculate
+from reports.scores.benchmark_titles import title_of_benchmark
+from reports.scores.effects import Effects
 from reports.scores.job import SCORE_JOBS
 from reports.scores.problems import Kind, Problem
 from reports.scores.quality import (
@@ -28,8 +37,8 @@ from reports.scores.quality import (
     visible_calibrations,
 )
 from reports.scores.scale import CERTAIN
+from reports.scores.spans import SPAN_NAMES
 from reports.scores.visible import differences_of, measures_in_survey
-from reports.scores.words import benchmark_title
 from reports.suppression import HIDDEN
 from reports.technical.requests import may_request
 from survey.fieldwork.administrations import may_manage
@@ -183,7 +192,18 @@ class MeasureLine:
 
     @property
     def benchmark_title(self) -> str:
-        return benchmark_title(self.benchmark) if self.benchmark else ""
+        return title_of_benchmark(self.calibration) if self.calibration else ""
+
+    @property
+    def is_benchmark(self) -> bool:
+        """Test that later waves are anchored to this calibration."""
+        calibration = self.calibration
+        return bool(
+            calibration
+            and calibration.scale_unit
+            and not calibration.anchored_to_id
+            and not calibration.imported_id
+        )
 
     @property
     def benchmark(self) -> Administration | None:
@@ -193,6 +213,13 @@ class MeasureLine:
             if calibration and calibration.anchored_to
             else None
         )
+
+    @property
+    def spans(self) -> str:
+        """Name the grade spans whose schools are compared with each other."""
+        calibration = self.calibration
+        spans = calibration.span_scales if calibration else {}
+        return ", ".join(str(SPAN_NAMES[span]) for span in SPAN_NAMES if span in spans)
 
 
 @dataclass(frozen=True)
@@ -209,12 +236,17 @@ class QualityPage:
     job: Job | None
     is_published: bool
     chosen: ChosenBenchmark | None
+    imported: ImportedBenchmark | None
+    # Whether the scores do not know the last decision about a benchmark.
+    awaits_benchmark: bool
+    # For those who may request a technical report, once there is one.
+    effects: Effects | None
 
     @classmethod
     def of(cls, request: StaffRequest, pk: int) -> QualityPage:
         """Read the page; Http404 for users who do not see all responses.
 
-        10 statements.
+        14 statements.
         """
         scope = ScoresScope.of(request, pk)
         if not scope.sees_quality:
@@ -250,11 +282,26 @@ class QualityPage:
             .filter(administration=administration)
             .select_related("by")
             .first(),
+            imported_benchmark(administration),
+            administration in rounds_to_calculate(administration),
+            Effects.from_json(scoring.effects)
+            if scoring and scoring.effects and may_request(request.permissions)
+            else None,
         )
 
     @property
     def administration(self) -> Administration:
         return self.scope.administration
+
+    @property
+    def effect_rows(self) -> list[tuple[str, list[str]]]:
+        """Return the label of each measure that is shown, and its changes."""
+        effects = self.effects
+        return [
+            (measure.label, effects.cells(measure.name))
+            for measure in self.measures
+            if effects and measure.calibration
+        ]
 
     @property
     def is_calculating(self) -> bool:
@@ -263,8 +310,11 @@ class QualityPage:
     @property
     def is_outdated(self) -> bool:
         """Test that a decision is in no calculation: it failed, or was cancelled."""
-        return not self.is_calculating and any(
-            item.is_pending for measure in self.measures for item in measure.items
+        return not self.is_calculating and (
+            self.awaits_benchmark
+            or any(
+                item.is_pending for measure in self.measures for item in measure.items
+            )
         )
 
     def lines_or_404(self, measure: str, item: str) -> tuple[MeasureLine, ItemLine]:

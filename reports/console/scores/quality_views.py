@@ -21,15 +21,9 @@ from reports.console.scores.quality import (
     RELEASE,
     DecisionForm,
     QualityPage,
-    ReasonForm,
     csv_rows,
 )
-from reports.scores.drift import (
-    DecisionRefused,
-    anchor_item,
-    choose_benchmark,
-    release_item,
-)
+from reports.scores.drift import DecisionRefused, anchor_item, release_item
 from reports.scores.job import request_scores
 from reports.technical.requests import request_technical_report
 from survey.fieldwork.administrations import DatabaseBusy
@@ -81,7 +75,7 @@ def scores_quality_item(
     request: StaffRequest, pk: int, measure: str, item: str
 ) -> HttpResponse:
     """Release an anchored item, or anchor a released one again, with a reason."""
-    page = _page_to_decide_or_404(request, pk)
+    page = page_to_decide_or_404(request, pk)
     of_measure, line = page.lines_or_404(measure, item)
     form = DecisionForm(
         request.POST if request.method == "POST" else None,
@@ -125,7 +119,7 @@ def scores_quality_item(
 @require_POST
 def scores_quality_calculate(request: StaffRequest, pk: int) -> HttpResponse:
     """Start the calculation again that has failed after a decision."""
-    page = _page_to_decide_or_404(request, pk)
+    page = page_to_decide_or_404(request, pk)
     if page.is_outdated:
         with transaction.atomic():
             request_scores(page.administration, by=request.user, recalculate=True)
@@ -139,33 +133,7 @@ def scores_quality_calculate(request: StaffRequest, pk: int) -> HttpResponse:
     return redirect("scores_quality", pk)
 
 
-@needs(Capability.MANAGE_SURVEYS)
-@require_http_methods(["GET", "HEAD", "POST"])
-def scores_benchmark(request: StaffRequest, pk: int) -> HttpResponse:
-    """Choose the administration to which others are compared, with a reason."""
-    page = _page_to_decide_or_404(request, pk)
-    form = ReasonForm(request.POST if request.method == "POST" else None)
-    if form.is_valid():
-        try:
-            choose_benchmark(
-                administration=page.administration,
-                because=form.cleaned_data["because"],
-                by=request.user,
-                request=request,
-            )
-        except (DecisionRefused, DatabaseBusy) as refused:
-            messages.error(request, str(refused))
-        else:
-            messages.success(
-                request,
-                _("This survey round is the benchmark. Scores are calculated again."),
-            )
-        return redirect("scores_quality", pk)
-    context = {"page": page, "form": form}
-    return render(request, "reports/scores_benchmark.html", context)
-
-
-def _page_to_decide_or_404(request: StaffRequest, pk: int) -> QualityPage:
+def page_to_decide_or_404(request: StaffRequest, pk: int) -> QualityPage:
     page = QualityPage.of(request, pk)
     if not page.may_decide:
         raise Http404

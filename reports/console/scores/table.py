@@ -22,6 +22,7 @@ from reports.rates.rate_lines import SchoolRateLine
 from reports.rates.visible_rates import school_line
 from reports.releases.levels import LEVELS, STATE, Place
 from reports.results.access import is_shared
+from reports.scores.benchmark_titles import ComparedWith
 from reports.scores.visible import (
     Scores,
     VisibleScore,
@@ -123,12 +124,13 @@ class ScoresTable:
     show: str
     form: ScoresFilter
     listing: Listing[SchoolRate]
+    compared_with: ComparedWith
 
     @classmethod
     def of(cls, request: StaffRequest, pk: int, *, show: str = "") -> ScoresTable:
         """Read what the address asks for; Http404 for places of others.
 
-        `show` is for addresses that ask for no columns. 6 statements, and 1 more where
+        `show` is for addresses that ask for no columns. 7 statements, and 1 more where
         a score sorts the schools.
         """
         scope = ScoresScope.of(request, pk)
@@ -156,6 +158,7 @@ class ScoresTable:
             show,
             form,
             _listing(request, administration, content, columns, scope.schools),
+            ComparedWith.of(administration),
         )
 
     @property

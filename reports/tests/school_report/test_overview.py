@@ -140,3 +140,37 @@ def test_the_interval_ends_on_the_scale():
     assert line(97).interval == "Between 91 and 99"
     assert line(50, error=None).interval == ""
     assert line(50).span == ("88.2", "111.8")
+
+
+def test_a_doubtful_theme_does_not_count_as_strong():
+    strong, weak = part("strong", 70, error=1.0), part("weak", 30, error=1.0)
+    # Of noise, much is not strong.
+    noise = part("noise", 30, is_positive=False, error=1.0)
+    doubtful = part("doubtful", 62, error=3.0)
+    overview = Overview.of([], [strong, weak, noise, doubtful])
+    assert overview.sentence == (
+        "2 of 4 themes are strong. 1 more could be strong, but is too uncertain to"
+        " count."
+    )
+    # A neutral one could be strong as well; a weak one could not.
+    neutral = part("neutral", 58, error=3.0)
+    assert Overview.of([], [neutral, weak]).sentence == (
+        "0 of 2 themes are strong. 1 more could be strong, but is too uncertain to"
+        " count."
+    )
+    assert Overview.of([], [strong, weak]).sentence == "1 of 2 themes are strong."
+    page = render_to_string("reports/_theme_legend.html", {"overview": overview})
+    assert "2 of 4 themes are strong." in page
+
+
+def test_themes_without_a_band_are_not_counted():
+    """Where chance alone can explain how far schools differ, there are none."""
+    shown = VisibleScore(70, frozenset({1}), 30, 1.0, reliability=0)
+    text = Text(SafeString("x"))
+    alone = ReportPart("x", text, Text(), [ScoreLine("Lincoln", shown)])
+    assert Overview.of([], [alone]).sentence == ""
+    strong = part("strong", 70, error=1.0)
+    both = Overview.of([], [strong, alone])
+    assert both.sentence == "1 of 2 themes are strong. 1 has no band."
+    hidden = part("hidden", None)
+    assert Overview.of([], [hidden]).sentence == ""

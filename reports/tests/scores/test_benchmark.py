@@ -9,9 +9,10 @@ from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
 from reports.models import Calibration, ChosenBenchmark, Scoring
 from reports.rates.rollup import roll_up
-from reports.scores.drift import DecisionRefused, choose_benchmark
+from reports.scores.benchmark_choice import choose_benchmark
+from reports.scores.benchmark_titles import benchmark_title
+from reports.scores.drift import DecisionRefused
 from reports.scores.scoring import score_administration
-from reports.scores.words import benchmark_title
 from reports.tests.scores.conftest import closed, run_jobs, simulated, take_part
 
 pytestmark = pytest.mark.django_db

@@ -19,9 +19,9 @@ from reports.rates.rollup import roll_up
 from reports.releases.rollup import roll_up_results
 from reports.scores import groups, scale
 from reports.scores.benchmark import anchor_of
-from reports.scores.calibration import Anchor
 from reports.scores.drift import release_item
 from reports.scores.job import calculate_scores, request_scores
+from reports.scores.joining import Anchor
 from reports.scores.problems import Kind, Problem
 from reports.scores.scoring import score_administration
 from reports.tests.scores.conftest import (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from zipfile import ZipFile
 
 import numpy as np
@@ -17,12 +18,16 @@ from reports.models import Calibration, GroupResults
 from reports.models.exports import Export
 from reports.rasch import MISSING, ResponseTable
 from reports.rasch.dif import compare_groups
+from reports.school_report.pdf import pdf_files
+from reports.scores.effects import Effects
+from reports.scores.scoring import score_administration
 from reports.technical.files import ABOUT
 from reports.technical.requests import request_technical_report
 from reports.tests.console.scores.conftest import (
     published_in_three_languages,
     scored,
 )
+from reports.tests.school_report.test_pdf import objects
 from reports.tests.scores.conftest import (  # noqa: F401
     closed,
     run_jobs,
@@ -397,3 +402,71 @@ def test_few_careless_people_are_hidden(answered, statistician):
     assert (row["flagged people"], row["percent"]) == ("<100", "*")
     for row in rows_of(tables["effects"], people="without careless answers"):
         assert row["change of the mean"] == row["reliability"] == "*"
+
+
+def test_the_file_has_a_pdf_with_the_same_figures(fall, statistician, monkeypatch):
+    documents = {}
+
+    def keep(html, seconds):
+        documents.update(html)
+        return pdf_files(html, seconds)
+
+    monkeypatch.setattr("reports.technical.document.pdf_files", keep)
+    tables = report_of(fall, statistician)
+    [export] = Export.objects.all()
+    with ZipFile(path_of(export.file_name)) as archive:
+        content = objects(archive.read("technical-report.pdf"))
+    assert "/Marked true" in content and "pdfuaid:part" in content
+    for tag in ("H1", "H2", "H3", "Table", "THead", "TH", "TD"):
+        assert re.search(rf"/S /{tag}\b", content), tag
+    html = documents["technical-report"]
+    for row in tables["thresholds"]:
+        for name in ("logits", "standard error"):
+            assert f">{float(row[name]):.4f}<" in html
+    # Of two attributes, q2 alone differs; the others are only counted.
+    notable = rows_of(tables["dif"], measure="trust")
+    assert sum(row["class"] != "A" for row in notable) == 2
+    assert "6 of 8 differences are of class A" in html
+    [trust] = rows_of(tables["measures"], measure="trust")
+    assert f">{float(trust['reliability']):.4f}<" in html
+    for words in (fall.published_id, "fewest people of a shown group", "Wilson 1927"):
+        assert words in html
+    about = ABOUT.read_text()
+    hiding = about.split("WHAT IS HIDDEN")[1].split()
+    assert " ".join(hiding[:8]) in " ".join(html.split())
+    assert "<dt>Outfit of a category</dt>" in html
+
+
+def test_effects_are_shown_on_the_page_about_quality(client, fall, statistician):
+    log_in(client, statistician)
+    path = reverse("scores_quality", args=[fall.pk])
+    assert "Once somebody has requested a technical report" in client.get(path).text
+    tables = report_of(fall, statistician)
+    page = client.get(path)
+    effects = page.context["page"].effects
+    rows = rows_of(tables["effects"], people="weighted to the roster")
+    changes = {row["measure"]: float(row["change in points"]) for row in rows}
+    assert effects.weighted == changes
+    largest = max(map(abs, changes.values()))
+    assert f"changes no measure by more than {largest:.1f} points" in page.text
+    assert "No score is changed for either." in page.text
+    # Scores that are calculated again have other people.
+    score_administration(fall, recalculate=True)
+    assert client.get(path).context["page"].effects is None
+
+
+@pytest.mark.parametrize(
+    ("percent", "changes", "words"),
+    [
+        (3.0, {"a": 0.4, "b": -1.2}, "the 3.0\N{NO-BREAK SPACE}% of people"),
+        (3.0, {"a": 0.4, "b": -1.2}, "by more than 1.2 points"),
+        (0.0, {"a": 0.0}, "Nobody seems"),
+        ("*", {"a": "*"}, "is not shown"),
+        (3.0, {"a": "*"}, "is not shown"),
+    ],
+)
+def test_a_sentence_says_what_careless_answers_change(percent, changes, words):
+    effects = Effects(percent, changes, {})
+    assert words in effects.careless_sentence
+    assert effects.weights_sentence == ""
+    assert Effects(percent, {"a": "*"}, {}).cells("a") == ["*", "–"]

@@ -246,6 +246,7 @@ ROUTE_PARAMETERS = (
     ),
     # For users who see all responses; a district sees some of a shared one.
     RouteParameter("scores_quality* pk", pk_of("administration")),
+    RouteParameter("scores_benchmark* pk", pk_of("administration")),
     RouteParameter("scores_* pk", pk_of("administration"), shared=True),
     RouteParameter(
         "scores_reports_* archive",

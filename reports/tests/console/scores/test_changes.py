@@ -90,7 +90,7 @@ def test_the_largest_change_comes_first_with_its_error(client, staff, fall, spri
     assert first.error == now.error_of_change(before)
     assert first.is_certain
     assert "1 of 2 schools changed more than chance alone explains" in page.text
-    assert f"Compared with {fall.title}." in page.text
+    assert f"Changes since {fall.title}." in page.text
     report = reverse("school_report", args=[spring.pk, staff.lincoln.pk])
     assert f'<a href="{report}">Lincoln</a>' in page.text
 
@@ -192,7 +192,7 @@ def test_many_measures_take_as_many_statements(
 ):
     log_in(client, staff.state)
     changes(client, spring)
-    with django_assert_num_queries(15):
+    with django_assert_num_queries(16):
         changes(client, spring)
-    with django_assert_num_queries(15):
+    with django_assert_num_queries(16):
         changes(client, spring, measure="noise", compare=fall.pk, sort="likely")

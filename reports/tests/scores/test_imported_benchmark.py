@@ -1,0 +1,224 @@
+"""A published benchmark is checked, imported, compared with, and taken back."""
+
+from __future__ import annotations
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.urls import reverse
+
+from accounts.models import AuditEntry
+from accounts.tests.logging_in import log_in
+from reports.models import Calibration, ChosenBenchmark, ImportedBenchmark, ScoreRow
+from reports.rates.rollup import roll_up
+from reports.releases.apply_suppression import hide_small_groups
+from reports.releases.rollup import roll_up_results
+from reports.scores.benchmark_choice import choose_benchmark
+from reports.scores.benchmark_titles import title_of_benchmark
+from reports.scores.scoring import score_administration
+from reports.tests.scores.conftest import (
+    TRUST,
+    closed,
+    run_jobs,
+    simulated,
+    take_part,
+)
+from survey.models import Job
+from survey.tests.workbooks import workbook
+
+pytestmark = pytest.mark.django_db
+HEADER = (
+    "Measure,Item,Thresholds,Mean,Standard deviation,Deviation of,People,Date,Source"
+)
+NORMS = ["trust,,,0.25,0.5,schools,120344,2025-05,State norms"]
+ITEMS = [
+    f"trust,{name},{' '.join(map(str, steps))},,,,,," for name, steps in TRUST.items()
+]
+
+
+def scored(survey, staff, name, people, seed, shift=0.0):
+    administration = closed(survey, name)
+    take_part(administration, staff.lincoln, simulated(people, seed, shift=shift))
+    roll_up()
+    roll_up_results(administration)
+    hide_small_groups(administration)
+    score_administration(administration)
+    return administration
+
+
+@pytest.fixture
+def fall(survey, staff):
+    return scored(survey, staff, "fall", 200, 1)
+
+
+@pytest.fixture
+def spring(survey, staff, fall):
+    return scored(survey, staff, "spring", 200, 2, shift=0.5)
+
+
+def trust(administration):
+    return Calibration.objects.get(administration=administration, measure="trust")
+
+
+def stored_scores(*administrations):
+    """Return what is stored of the measures, without moments and keys."""
+    rows = ScoreRow.objects.filter(administration__in=administrations)
+    return {
+        (row.administration_id, row.level, row.place_id, row.attribute, row.value): (
+            row.measures
+        )
+        for row in rows
+    }
+
+
+def csv_file(*lines, header=HEADER):
+    content = "\n".join([header, *lines]).encode()
+    return SimpleUploadedFile("norms.csv", content, "text/csv")
+
+
+def check(client, administration, file, because="National norms"):
+    path = reverse("scores_benchmark_import", args=[administration.pk])
+    return client.post(path, {"file": file, "because": because})
+
+
+def save(client, administration, page):
+    path = reverse("scores_benchmark_import_save", args=[administration.pk])
+    checked = {"checked": page.context["checked"]}
+    answer = client.post(path, checked, follow=True)
+    run_jobs()
+    return answer
+
+
+def test_a_published_benchmark_is_checked_imported_and_taken_back(
+    client, staff, fall, spring
+):
+    log_in(client, staff.state)
+    before = stored_scores(fall, spring)
+    page = check(client, spring, csv_file(*NORMS, *ITEMS))
+    assert "1 measure would be compared with this benchmark" in page.text
+    assert "120,344" in page.text and "4 of 4" in page.text
+    # A dry run: nothing is stored.
+    assert not ImportedBenchmark.objects.exists() and not Job.objects.exists()
+    assert "Scores are calculated again" in save(client, spring, page).text
+
+    for administration in (fall, spring):
+        calibration = trust(administration)
+        assert calibration.anchored_to is None
+        assert (calibration.scale_mean, calibration.scale_deviation) == (0.25, 0.5)
+        thresholds = {item["name"]: item["thresholds"] for item in calibration.items}
+        assert thresholds == TRUST
+        assert (
+            title_of_benchmark(calibration) == "State norms, 2025-05 (120,344 people)"
+        )
+        row = ScoreRow.objects.get(
+            administration=administration, level="state", attribute=""
+        )
+        _people, mean, _error, score = row.measures["trust"]
+        assert score == round(50 + 20 * (mean - 0.25) / 0.5)
+    # The other measure keeps its benchmark.
+    noise = Calibration.objects.get(administration=spring, measure="noise")
+    assert noise.anchored_to.administration == fall and noise.imported is None
+    assert AuditEntry.objects.get(action="import benchmark").after == {
+        "measures": ["trust"],
+        "sources": ["State norms"],
+        "reason": "National norms",
+    }
+    shown = client.get(reverse("scores_quality", args=[spring.pk])).text
+    assert "50 is the mean of the published benchmark State norms, 2025-05" in shown
+    table = client.get(reverse("scores_table", args=[spring.pk])).text
+    assert "State norms, 2025-05 (120,344 people)" in table
+
+    undo = reverse("scores_benchmark_withdraw", args=[spring.pk])
+    assert "compared with its own benchmark again" in client.get(undo).text
+    assert "Say why" in client.post(undo, {"because": ""}).text
+    client.post(undo, {"because": "Wrong table"})
+    run_jobs()
+    assert stored_scores(fall, spring) == before
+    assert trust(spring).anchored_to == trust(fall)
+    assert "no imported benchmark any more" in client.get(undo, follow=True).text
+
+
+def test_a_mean_without_thresholds_moves_the_scale_alone(client, staff, fall, spring):
+    log_in(client, staff.state)
+    items = trust(fall).items
+    save(client, fall, check(client, fall, csv_file(*NORMS)))
+    assert trust(fall).items == items
+    assert trust(spring).anchored_to == trust(fall)
+    assert (trust(spring).scale_mean, trust(spring).scale_deviation) == (0.25, 0.5)
+
+
+def test_spans_of_a_publication_have_their_own_scale(client, staff, fall):
+    log_in(client, staff.state)
+    header = HEADER.replace("Item", "Item,Grade span")
+    lines = [
+        "trust,,,,0.25,0.5,schools,120344,2025-05,State norms",
+        "trust,,high,,-0.1,0.4,schools,40000,2025-05,State norms",
+    ]
+    save(client, fall, check(client, fall, csv_file(*lines, header=header)))
+    stored = trust(fall).span_scales["high"]
+    assert stored["scale"] == {"mean": -0.1, "deviation": 0.4, "unit": "schools"}
+    assert title_of_benchmark(trust(fall), "high").endswith(
+        "(40,000 people), high schools"
+    )
+
+
+def test_a_workbook_is_read_too(client, staff, fall):
+    log_in(client, staff.state)
+    rows = [line.split(",") for line in (HEADER, *NORMS)]
+    file = SimpleUploadedFile("norms.xlsx", workbook({"norms": rows}))
+    assert "would be compared" in check(client, fall, file).text
+
+
+@pytest.mark.parametrize(
+    ("line", "column", "reason"),
+    [
+        ("happy,,,0,1,,9,2025,x", "Measure", "is no measure of this survey"),
+        ("trust,q9,1 2 3,,,,,,", "Item", "is no item of this measure"),
+        ("trust,q1,1 2,,,,,,", "Thresholds", "needs 3 thresholds"),
+        ("trust,q1,1 2 high,,,,,,", "Thresholds", "is no number from -10 to 10"),
+        ("trust,q1,1 2 99,,,,,,", "Thresholds", "is no number from -10 to 10"),
+        ("trust,,,nan,1,,9,2025,x", "Mean", "is no number from -10 to 10"),
+        ("trust,,,0,0,,9,2025,x", "Standard deviation", "is no number above 0"),
+        ("trust,,,0,1,pupils,9,2025,x", "Deviation of", "is neither"),
+        ("trust,,,0,1,,many,2025,x", "People", "is no whole number above 0"),
+        ("trust,,,0,1,,9,May,x", "Date", "is no date such as"),
+        ("trust,,,0,1,,9,2025,", "Source", "is empty, or longer"),
+        ("noise,q5,1 2 3,,,,,,", "Measure", "has no row with its mean"),
+    ],
+)
+def test_a_file_with_a_problem_is_refused_with_row_and_column(
+    client, staff, fall, line, column, reason
+):
+    log_in(client, staff.state)
+    # A good row before it is not imported either.
+    good = "noise,,,0,1,,9,2025,x" if line.startswith("trust") else NORMS[0]
+    page = check(client, fall, csv_file(good, line))
+    [problem] = page.context["problems"]
+    assert (problem.row, problem.column) == (3, column)
+    assert reason in problem.reason and reason in page.text
+    assert page.context["change_count"] == 0
+    assert 'name="checked"' not in page.text
+
+
+def test_a_row_that_is_there_already_is_refused(client, staff, fall):
+    log_in(client, staff.state)
+    page = check(client, fall, csv_file(*NORMS, *NORMS, ITEMS[0], ITEMS[0]))
+    assert [(problem.row, problem.column) for problem in page.context["problems"]] == [
+        (3, "Measure"),
+        (5, "Item"),
+    ]
+
+
+def test_choosing_a_round_ends_the_import(client, staff, fall, spring):
+    log_in(client, staff.state)
+    save(client, fall, check(client, fall, csv_file(*NORMS, *ITEMS)))
+    choose_benchmark(administration=spring, because="Ours", by=staff.state)
+    run_jobs()
+    assert ChosenBenchmark.objects.get().administration == spring
+    assert trust(fall).anchored_to == trust(spring)
+    assert trust(spring).imported is None
+
+
+def test_others_cannot_import(client, staff, fall):
+    for user in (staff.chen, staff.dana):
+        log_in(client, user)
+        assert check(client, fall, csv_file(*NORMS)).status_code in (403, 404)
