@@ -20,6 +20,8 @@ from reports.answers.versions import SurveyVersion
 from reports.exports.columns import AnswerTally, Variable, value_type
 from reports.exports.minimum_group import SAVED_STEPS
 from reports.exports.row_builder import ExportPlan, RowBuilder, VersionEncoder
+from reports.exports.typed.names import RULE_IN_WORDS
+from reports.exports.typed.typed_file import TypedFile
 from reports.models.exports import Export, ValueType
 from survey.instrument.definitions.comparison import TextChange, compare
 from survey.instrument.definitions.schema import (
@@ -282,6 +284,8 @@ def context(export: Export, rows: RowBuilder) -> dict[str, object]:
         "joined_people": plan.joined_people,
         "people": plan.people,
         "is_long": is_long,
+        "renamed_columns": renamed_columns(rows),
+        "name_rule": RULE_IN_WORDS,
     }
 
 
@@ -289,6 +293,18 @@ def title_of(plan: ExportPlan) -> str:
     """Return the title of the newest version."""
     newest = next(iter(plan.columns.versions.values()))
     return newest.in_language(newest.definition["title"], plan.language)
+
+
+def renamed_columns(rows: RowBuilder) -> list[tuple[str, str]]:
+    """Return columns that the program of the file allows under another name only."""
+    writer = rows.writer
+    if not isinstance(writer, TypedFile):
+        return []
+    return [
+        (column.about.header, column.name)
+        for column in writer.columns
+        if column.name != column.about.header
+    ]
 
 
 def measures_in(versions: Sequence[VersionEncoder]) -> list[CodebookMeasure]:

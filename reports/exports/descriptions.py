@@ -25,7 +25,6 @@ STORAGE_OF_KIND = {
     "date": Storage.DAY,
     "time": Storage.TIME,
     "datetime": Storage.MOMENT,
-    "text": Storage.TEXT,
 }
 
 
@@ -151,5 +150,5 @@ def _storage(variable: Variable, values: Mapping[str, str]) -> Storage | None:
         return None
     if only is ValueType.NUMBER:
         return Storage.NUMBER
-    storages = {STORAGE_OF_KIND[kind] for kind in kinds}
+    storages = {STORAGE_OF_KIND.get(kind, Storage.TEXT) for kind in kinds}
     return storages.pop() if len(storages) == 1 else Storage.TEXT

@@ -17,6 +17,7 @@ from reports.exports.anonymise import Shuffle
 from reports.exports.cells import Writer
 from reports.exports.csv_file import CsvFile
 from reports.exports.descriptions import described_columns
+from reports.exports.documents import archive
 from reports.exports.long_rows import LongRowBuilder
 from reports.exports.panel import join_waves
 from reports.exports.reading import plan_of, read_snapshot, too_many_columns
@@ -31,6 +32,7 @@ from survey.work.jobs import JobRefused, Progress
 from survey.work.requested_files import keep_files, makes
 
 DATA_FILE, CODEBOOK_FILE, TABLE_FILE = "data", "codebook.html", "codebook.csv"
+DOCUMENTS_FILE = "documents.zip"
 # Bytes of the stream that are turned into rows at once: some thousand people
 # of a usual survey. As Python objects their answers take 100 times as much.
 BATCH_BYTES = 2**20
@@ -104,6 +106,8 @@ def build_files(export: Export, folder: Path, progress: Progress) -> ExportResul
         )
     codebook.write(folder / CODEBOOK_FILE, export=export, rows=rows)
     codebook_table.write(folder / TABLE_FILE, export=export, rows=rows)
+    documents, data = folder / DOCUMENTS_FILE, folder / DATA_FILE
+    archive.write(documents, export=export, rows=rows, data=data)
     return ExportResult(rows, people, responses)
 
 
@@ -188,6 +192,7 @@ def keep_export(
             "file_name": (folder / DATA_FILE, export.suffix),
             "codebook_name": (folder / CODEBOOK_FILE, ".html"),
             "codebook_table_name": (folder / TABLE_FILE, ".csv"),
+            "documents_name": (folder / DOCUMENTS_FILE, ".zip"),
         },
         progress,
         after={
