@@ -14,7 +14,6 @@ from django.core.management import CommandError, call_command
 from accounts.models import AuditEntry, Membership
 from reports.models import Export
 from reports.tests.exports.conftest import released
-from survey.work.files import exists
 
 pytestmark = pytest.mark.django_db
 
@@ -46,7 +45,7 @@ def test_a_file_and_its_documents_are_written(spss, staff, tmp_path):
     assert made.by == staff.state and made.sha256 in said and "3 rows" in said
     assert not made.identities
     # The record stays, and the file is only where it was asked for.
-    assert made.deleted_at and not exists(made.file_name)
+    assert made.deleted_at and not (made.file_name or made.documents_name)
     entries = AuditEntry.objects.filter(kind="reports.export").order_by("pk")
     assert [(entry.action, entry.by) for entry in entries] == [
         ("ask for export", "export_responses"),
