@@ -105,6 +105,7 @@ exports_urls = [
     path("<int:pk>/file/", exports.export_download, name="export_download"),
     path("<int:pk>/codebook/", exports.export_codebook, name="export_codebook"),
     path(CODEBOOK, exports.export_codebook_table, name="export_codebook_table"),
+    path("<int:pk>/documents/", exports.export_documents, name="export_documents"),
     path("<int:pk>/delete/", exports.export_delete, name="export_delete"),
 ]
 

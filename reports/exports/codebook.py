@@ -16,14 +16,19 @@ from django.conf import settings
 from django.template.loader import render_to_string
 from django.utils import timezone, translation
 
+from reports.answers.versions import SurveyVersion
 from reports.exports.columns import AnswerTally, Variable, value_type
 from reports.exports.minimum_group import SAVED_STEPS
 from reports.exports.row_builder import ExportPlan, RowBuilder, VersionEncoder
+from reports.exports.typed.names import RULE_IN_WORDS
+from reports.exports.typed.typed_file import TypedFile
 from reports.models.exports import Export, ValueType
 from survey.instrument.definitions.comparison import TextChange, compare
 from survey.instrument.definitions.schema import (
     CHOICES,
+    BlockDefinition,
     MeasureDefinition,
+    PageDefinition,
     Texts,
     load_definition,
 )
@@ -242,14 +247,13 @@ def masked_shares(plan: ExportPlan) -> Counter[str]:
 def context(export: Export, rows: RowBuilder) -> dict[str, object]:
     plan = rows.plan
     versions = list(rows.versions.values())
-    newest = versions[0].version
     is_long = export.format == Export.Format.LONG
     return {
         "export": export,
         "now": timezone.now(),
         "software": f"Groundswell {settings.VERSION}",
         "rows": rows,
-        "title": newest.in_language(newest.definition["title"], export.language),
+        "title": title_of(plan),
         "languages": languages_of(export, rows),
         "versions": [encoder.version.name for encoder in versions],
         "administrations": sorted(
@@ -280,7 +284,27 @@ def context(export: Export, rows: RowBuilder) -> dict[str, object]:
         "joined_people": plan.joined_people,
         "people": plan.people,
         "is_long": is_long,
+        "renamed_columns": renamed_columns(rows),
+        "name_rule": RULE_IN_WORDS,
     }
+
+
+def title_of(plan: ExportPlan) -> str:
+    """Return the title of the newest version."""
+    newest = next(iter(plan.columns.versions.values()))
+    return newest.in_language(newest.definition["title"], plan.language)
+
+
+def renamed_columns(rows: RowBuilder) -> list[tuple[str, str]]:
+    """Return columns that the program of the file allows under another name only."""
+    writer = rows.writer
+    if not isinstance(writer, TypedFile):
+        return []
+    return [
+        (column.about.header, column.name)
+        for column in writer.columns
+        if column.name != column.about.header
+    ]
 
 
 def measures_in(versions: Sequence[VersionEncoder]) -> list[CodebookMeasure]:
@@ -338,12 +362,7 @@ def describe(variable: Variable, encoder: VersionEncoder) -> CodebookItem:
     version = encoder.version
     item = variable.items[version.digest]
     tally = encoder.items[int(item["id"])].tally
-    page, block = next(
-        (page, block)
-        for page in version.definition["pages"]
-        for block in page["blocks"]
-        if variable.name in block["items"]
-    )
+    page, block = block_of(version, variable.name)
     # Answers to multiple choices are counted together: split them.
     counts: Counter[str] = Counter()
     for answer, count in tally.values.items():
@@ -378,6 +397,18 @@ def describe(variable: Variable, encoder: VersionEncoder) -> CodebookItem:
         tally=tally,
         measure=measure,
         is_reversed=is_reversed,
+    )
+
+
+def block_of(
+    version: SurveyVersion, name: str
+) -> tuple[PageDefinition, BlockDefinition]:
+    """Return the page and the block of an item."""
+    return next(
+        (page, block)
+        for page in version.definition["pages"]
+        for block in page["blocks"]
+        if name in block["items"]
     )
 
 

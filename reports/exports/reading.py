@@ -195,7 +195,7 @@ def plan_of(export: Export, reading: Reading) -> ExportPlan:
         missing=choose_missing_codes(summary.lookalikes | options),
         blank=export.blank_missing,
         language=export.language,
-        labels=export.labels,
+        labels=export.labels and not export.is_typed,
         zone=timezone.get_default_timezone(),
         offered=reading.offered,
         releases=reading.releases,

@@ -53,9 +53,12 @@ def request_export(
     by: User,
     project: str = "",
     request: HttpRequest | None = None,
+    command: str = "",
     **choices: Unpack[ExportChoices],
 ) -> Export:
     """Record an export and start its job; the caller checks permissions.
+
+    `command` is the name of the command that asks for it in the name of the user.
 
     Raises QuotaExceeded if the user has too many unfinished exports or files.
     """
@@ -70,7 +73,7 @@ def request_export(
     export.administrations.set(administrations)
     audit.record(
         "ask for export with names" if export.identities else "ask for export",
-        by=by,
+        by=command or by,
         request=request,
         subject=export,
         **export.audit_place(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 from django.db.models import Q, QuerySet
+from django.utils.text import slugify
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -25,6 +26,8 @@ RESPONSES = (Capability.SEE_RESPONSES,)
 IDENTITIES = (Capability.SEE_RESPONSES, Capability.SEE_IDENTITIES)
 
 
+# Characters of the names of administrations in a file's name.
+LONGEST_NAME = 80
 # The format of a technical report, which is asked for on a page of its own and so is no
 # choice of `Export.Format`.
 TECHNICAL = "technical"
@@ -42,7 +45,12 @@ class ValueType(models.TextChoices):
 class Export(ChecksummedFile, district=Reference.MOVED, school=Reference.MOVED):
     """A request for a file with responses."""
 
-    FILE_NAMES = ("file_name", "codebook_name", "codebook_table_name")
+    FILE_NAMES = (
+        "file_name",
+        "codebook_name",
+        "codebook_table_name",
+        "documents_name",
+    )
     FOLDER, JOB = "exports", "export.make"
     MADE, DELETED = "make export", "delete export"
 
@@ -50,6 +58,13 @@ class Export(ChecksummedFile, district=Reference.MOVED, school=Reference.MOVED):
         WIDE = "wide", gettext_lazy("CSV, one row for each respondent")
         LONG = "long", gettext_lazy("CSV, one row for each answer")
         XLSX = "xlsx", gettext_lazy("Excel, one row for each respondent")
+        SAV = "sav", gettext_lazy("SPSS (.sav), one row for each respondent")
+        ZSAV = (
+            "zsav",
+            gettext_lazy("SPSS, compressed (.zsav), one row for each respondent"),
+        )
+        DTA = "dta", gettext_lazy("Stata (.dta), one row for each respondent")
+        PARQUET = "parquet", gettext_lazy("Parquet, one row for each respondent")
 
     by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="exports"
@@ -87,6 +102,10 @@ class Export(ChecksummedFile, district=Reference.MOVED, school=Reference.MOVED):
     # Names in the private files, like that of the file itself.
     codebook_name = models.CharField(max_length=100, blank=True)
     codebook_table_name = models.CharField(
+        max_length=100, blank=True, default="", db_default=""
+    )
+    # A ZIP file: DDI, a data package, and syntax that reads the file.
+    documents_name = models.CharField(
         max_length=100, blank=True, default="", db_default=""
     )
     rows = models.BigIntegerField(null=True)
@@ -203,15 +222,50 @@ class Export(ChecksummedFile, district=Reference.MOVED, school=Reference.MOVED):
     def suffix(self) -> str:
         if self.is_technical:
             return ".zip"
-        return ".xlsx" if self.format == self.Format.XLSX else ".csv"
+        if self.format in (self.Format.WIDE, self.Format.LONG):
+            return ".csv"
+        return f".{self.format}"
+
+    @property
+    def is_typed(self) -> bool:
+        """Return whether columns have types and labels, so that cells have codes."""
+        return self.format in TYPED_FORMATS
+
+    @property
+    def stem(self) -> str:
+        """Return the name, without its suffix, under which browsers save the file."""
+        names = "-".join(
+            sorted(administration.name for administration in self.administrations.all())
+        )
+        short = slugify(names)[:LONGEST_NAME].strip("-")
+        kind = "panel" if self.is_panel else self.format
+        return f"{short}-{kind}-{self.pk}"
 
 
+TYPED_FORMATS = frozenset(
+    (
+        *(Export.Format.SAV, Export.Format.ZSAV),
+        *(Export.Format.DTA, Export.Format.PARQUET),
+    )
+)
 PANEL_FORMATS = {
     Export.Format.WIDE.value: gettext_lazy(
         "CSV, one row for each person in each season"
     ),
     Export.Format.XLSX.value: gettext_lazy(
         "Excel, one row for each person in each season"
+    ),
+    Export.Format.SAV.value: gettext_lazy(
+        "SPSS (.sav), one row for each person in each season"
+    ),
+    Export.Format.ZSAV.value: gettext_lazy(
+        "SPSS, compressed (.zsav), one row for each person in each season"
+    ),
+    Export.Format.DTA.value: gettext_lazy(
+        "Stata (.dta), one row for each person in each season"
+    ),
+    Export.Format.PARQUET.value: gettext_lazy(
+        "Parquet, one row for each person in each season"
     ),
 }
 

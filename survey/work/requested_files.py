@@ -52,10 +52,14 @@ DISK_FULL = gettext_lazy(
 Requested = TypeVar("Requested", bound=RequestedFile)
 CONTENT_TYPES = {
     ".csv": CSV,
+    ".dta": "application/x-stata-dta",
     ".html": "text/html; charset=utf-8",
+    ".parquet": "application/vnd.apache.parquet",
     ".pdf": "application/pdf",
+    ".sav": "application/x-spss-sav",
     ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
     ".zip": "application/zip",
+    ".zsav": "application/x-spss-sav",
 }
 
 

@@ -36,6 +36,9 @@ SMALLEST_JOINED = 5
 # Digits of a primary key.
 LONGEST_KEY = 18
 Format = Export.Format
+CSV_FORMATS = (Format.WIDE, Format.LONG)
+# The others have codes and labels at once.
+TEXT_FORMATS = (*CSV_FORMATS, Format.XLSX)
 
 
 class AdministrationsField(forms.ModelMultipleChoiceField):
@@ -106,7 +109,10 @@ class ExportForm(forms.Form):
         label=gettext_lazy("File type"),
         choices=Format.choices,
         initial=Format.WIDE,
-        widget=forms.RadioSelect,
+        help_text=gettext_lazy(
+            "SPSS, Stata and Parquet files have codes, with labels in the language that"
+            " you choose below."
+        ),
     )
     labels = forms.ChoiceField(
         label=gettext_lazy("Answers to single-choice questions"),
@@ -243,6 +249,7 @@ class ExportForm(forms.Form):
                 self.chosen(), places, finished_only, without_names=not identities
             )
             self._check_size(size)
+        chosen_format = given.get("format", "")
         self.choices = {
             "format": given.get("format", ""),
             "district": given.get("district"),
@@ -250,8 +257,8 @@ class ExportForm(forms.Form):
             "role": given.get("role", ""),
             "finished_only": finished_only,
             "language": given.get("language") or self.first_language,
-            "labels": bool(given.get("labels")),
-            "bom": bool(given.get("bom")) and given.get("format") != Format.XLSX,
+            "labels": bool(given.get("labels")) and chosen_format in TEXT_FORMATS,
+            "bom": bool(given.get("bom")) and chosen_format in CSV_FORMATS,
             "blank_missing": given.get("blank_missing", []),
             "identities": identities,
             "reason": reason if identities else "",

@@ -10,7 +10,6 @@ from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Prefetch, QuerySet
 from django.http import Http404, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
-from django.utils.text import slugify
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import (
@@ -37,7 +36,12 @@ from survey.work.requested_files import (
     send,
 )
 
-LONGEST_NAME = 80
+# Fields of an export, and what the names of their downloads end with.
+CODEBOOKS = {
+    "codebook_name": "codebook",
+    "codebook_table_name": "codebook",
+    "documents_name": "documents",
+}
 
 
 class ExportListFilter(forms.Form):
@@ -158,7 +162,7 @@ def export_detail(request: StaffRequest, pk: int) -> HttpResponse:
 @require_GET
 def export_download(request: StaffRequest, pk: int) -> HttpResponseBase:
     export = _own_export_or_404(request, pk)
-    return send(export, request, action="download export", as_name=_stem(export))
+    return send(export, request, action="download export", as_name=export.stem)
 
 
 @needs(Capability.SEE_RESPONSES)
@@ -175,13 +179,20 @@ def export_codebook_table(request: StaffRequest, pk: int) -> HttpResponseBase:
     return _send_codebook(request, export, "codebook_table_name")
 
 
+@needs(Capability.SEE_RESPONSES)
+@require_GET
+def export_documents(request: StaffRequest, pk: int) -> HttpResponseBase:
+    export = _own_export_or_404(request, pk)
+    return _send_codebook(request, export, "documents_name")
+
+
 def _send_codebook(
     request: StaffRequest, export: Export, field: str
 ) -> HttpResponseBase:
-    # An older export has only the page, and a technical report none.
+    # An older export has fewer, and a technical report none.
     if not getattr(export, field):
         raise Http404
-    name = f"{_stem(export)}-codebook"
+    name = f"{export.stem}-{CODEBOOKS[field]}"
     return send(export, request, action="download codebook", as_name=name, field=field)
 
 
@@ -214,13 +225,4 @@ def _own_export_or_404(request: StaffRequest, pk: int) -> Export:
 
 def file_name(export: Export) -> str:
     """Return the name under which browsers save the file."""
-    return _stem(export) + export.suffix
-
-
-def _stem(export: Export) -> str:
-    names = "-".join(
-        sorted(administration.name for administration in export.administrations.all())
-    )
-    short = slugify(names)[:LONGEST_NAME].strip("-")
-    kind = "panel" if export.is_panel else export.format
-    return f"{short}-{kind}-{export.pk}"
+    return export.stem + export.suffix

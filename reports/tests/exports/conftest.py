@@ -12,8 +12,10 @@ from django.utils import timezone
 
 from accounts.models import District, School
 from accounts.tests.conftest import staff  # noqa: F401
+from reports.exports import anonymise
 from reports.models import Export, ResultsRollUp
 from reports.releases.rollup import roll_up_results
+from reports.tests.exports import reference
 from survey.fieldwork.administrations import open_administration
 from survey.instrument.definitions.publishing import publish_survey
 from survey.instrument.xlsform import import_survey, read_xlsform
@@ -222,6 +224,22 @@ def respondent_of(
 
 SKIP, HIDE = object(), object()
 
+COLUMNS = [
+    ("safe", None),
+    ("pets", "cat"),
+    ("pets", "dog"),
+    ("age", None),
+    ("far", None),
+    ("comment", None),
+    ("born", None),
+    ("bus", None),
+    ("promise", None),
+    ("teen", None),
+    ("wake", None),
+    ("score", None),
+    ("last", None),
+]
+
 
 def answer(respondent: Respondent, answers: Mapping[str, Any]) -> None:
     """Store answers by item name; each is SKIP, HIDE or a text."""
@@ -323,6 +341,51 @@ def made_as_it_is(by: Any, *administrations: Administration, **choices: Any) -> 
     export.refresh_from_db()
     export.job.refresh_from_db()
     return export
+
+
+FULL = {
+    "safe": "2",
+    "pets": "cat dog",
+    "age": "12",
+    "far": "-1.50",
+    "comment": 'fine, "really"\nso 🙂',
+    "born": "2014-02-28",
+    "bus": "15",
+    "promise": "OK",
+    "wake": "07:30",
+    "last": "bye",
+}
+
+
+@pytest.fixture
+def maya(staff, fall, enrol) -> Respondent:  # noqa: F811
+    respondent = enrol(
+        fall,
+        staff.lincoln,
+        language="es",
+        response_language="en",
+        completed_at=datetime(2027, 3, 2, 5, 30, tzinfo=UTC),
+        attributes={"sex": "f", "=grade": "@x"},
+    )
+    answer(respondent, {**FULL, "teen": HIDE})
+    return respondent
+
+
+@pytest.fixture
+def other_people(staff, fall, enrol) -> list[Respondent]:  # noqa: F811
+    halfway = enrol(fall, staff.washington, grade="-08")
+    answer(halfway, {"safe": SKIP, "pets": SKIP, "age": "-5", "far": "3"})
+    answer(halfway, {"comment": "-5"})
+    masked = enrol(fall, staff.roosevelt)
+    # The age was corrected after `teen` had been answered.
+    answer(masked, {"safe": "-1", "age": "9", "comment": "=1+1", "teen": "2"})
+    return [halfway, masked]
+
+
+@pytest.fixture
+def known_key(monkeypatch):
+    """Make the reference implementation find the same research ids."""
+    monkeypatch.setattr(anonymise, "new_key", lambda: reference.KEY)
 
 
 @pytest.fixture

@@ -17,13 +17,14 @@ from hypothesis import strategies as st
 
 from accounts.csv_injection import escape_formula
 from reports.answers import answer_mask, snapshot
-from reports.exports import anonymise
 from reports.exports.cells import Date
 from reports.exports.row_builder import value_cell
 from reports.exports.xlsx_file import xlsx_cell
 from reports.models import Export
 from reports.tests.exports import reference
 from reports.tests.exports.conftest import (
+    COLUMNS,
+    FULL,
     HIDE,
     SKIP,
     answer,
@@ -35,29 +36,7 @@ from reports.tests.exports.conftest import (
 from survey.models import Respondent, Response
 from survey.work.files import path_of
 
-pytestmark = pytest.mark.django_db
-
-COLUMNS = [
-    ("safe", None),
-    ("pets", "cat"),
-    ("pets", "dog"),
-    ("age", None),
-    ("far", None),
-    ("comment", None),
-    ("born", None),
-    ("bus", None),
-    ("promise", None),
-    ("teen", None),
-    ("wake", None),
-    ("score", None),
-    ("last", None),
-]
-
-
-@pytest.fixture(autouse=True)
-def known_key(monkeypatch):
-    """Make the reference implementation find the same research ids."""
-    monkeypatch.setattr(anonymise, "new_key", lambda: reference.KEY)
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("known_key")]
 
 
 def content(export: Export) -> bytes:
@@ -67,45 +46,6 @@ def content(export: Export) -> bytes:
 
 def rows_of(export: Export) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(content(export).decode("utf-8-sig"))))
-
-
-FULL = {
-    "safe": "2",
-    "pets": "cat dog",
-    "age": "12",
-    "far": "-1.50",
-    "comment": 'fine, "really"\nso 🙂',
-    "born": "2014-02-28",
-    "bus": "15",
-    "promise": "OK",
-    "wake": "07:30",
-    "last": "bye",
-}
-
-
-@pytest.fixture
-def maya(staff, fall, enrol) -> Respondent:
-    respondent = enrol(
-        fall,
-        staff.lincoln,
-        language="es",
-        response_language="en",
-        completed_at=datetime(2027, 3, 2, 5, 30, tzinfo=UTC),
-        attributes={"sex": "f", "=grade": "@x"},
-    )
-    answer(respondent, {**FULL, "teen": HIDE})
-    return respondent
-
-
-@pytest.fixture
-def other_people(staff, fall, enrol) -> list[Respondent]:
-    halfway = enrol(fall, staff.washington, grade="-08")
-    answer(halfway, {"safe": SKIP, "pets": SKIP, "age": "-5", "far": "3"})
-    answer(halfway, {"comment": "-5"})
-    masked = enrol(fall, staff.roosevelt)
-    # The age was corrected after `teen` had been answered.
-    answer(masked, {"safe": "-1", "age": "9", "comment": "=1+1", "teen": "2"})
-    return [halfway, masked]
 
 
 def test_a_wide_file_has_a_row_for_each_respondent(staff, fall, maya, other_people):

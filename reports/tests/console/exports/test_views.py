@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import hashlib
+import io
+import json
 import re
 from datetime import timedelta
+from zipfile import ZipFile
 
 import pytest
 from django.test import Client
@@ -115,6 +118,29 @@ def test_each_format_can_be_requested(staff, fall, people, submit, kind):
         kind != "xlsx",
     )
     assert export.labels
+
+
+@pytest.mark.parametrize("kind", ["sav", "zsav", "dta", "parquet"])
+def test_typed_files_and_their_documents_can_be_downloaded(
+    client, staff, fall, people, submit, kind
+):
+    response = submit(staff.dana, fall, format=kind, labels="1", language="es")
+    export = Export.objects.get()
+    # Codes, with labels beside them.
+    assert (export.labels, export.language) == (False, "es")
+    assert "codes with labels (" in client.get(response["Location"]).text
+    response, body = download(client, export)
+    assert (
+        f'filename="fall-{kind}-{export.pk}.{kind}"' in response["Content-Disposition"]
+    )
+    assert hashlib.sha256(body).hexdigest() == export.sha256
+    response, body = download(client, export, "export_documents")
+    assert f"fall-{kind}-{export.pk}-documents.zip" in response["Content-Disposition"]
+    with ZipFile(io.BytesIO(body)) as archive:
+        package = json.loads(archive.read("datapackage.json"))
+    assert package["resources"][0]["hash"] == f"sha256:{export.sha256}"
+    codebook = download(client, export, "export_codebook")[1].decode()
+    assert "Texts are complete" in codebook
 
 
 def test_filters_apply_to_the_file(staff, fall, people, submit):
@@ -272,7 +298,8 @@ def test_permission_is_checked_at_each_download(staff, fall, people, client):
     # Ending a role ends the session.
     staff.dana.refresh_from_db()
     log_in(client, staff.dana)
-    for route in ("export_download", "export_codebook", "export_codebook_table"):
+    routes = ("export_download", "export_codebook", "export_codebook_table")
+    for route in (*routes, "export_documents"):
         assert download(client, export, route)[0].status_code == 404
     page = client.get(reverse("export_detail", args=[export.pk])).content.decode()
     assert "you can no longer download it" in page
@@ -297,7 +324,7 @@ def test_other_users_cannot_download_the_file(staff, fall, people, client):
     export = made(staff.dana, fall, places={"districts": [staff.riverside.pk]})
     assert export.file_name
     routes = ["export_detail", "export_download", "export_codebook"]
-    routes.append("export_codebook_table")
+    routes += ["export_codebook_table", "export_documents"]
     for user in (staff.analyst, staff.chen, staff.sam):
         log_in(client, user)
         for route in routes:

@@ -1,0 +1,1 @@
+"""What other programs read about an export: DDI, a data package, and syntax."""

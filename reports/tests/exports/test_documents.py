@@ -1,0 +1,165 @@
+"""The documents of an export: DDI, the data package, and syntax that reads the file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+from defusedxml import ElementTree
+
+from reports.models import Export
+from reports.tests.exports.conftest import made
+from survey.work.files import path_of
+
+pytestmark = pytest.mark.django_db
+DDI = {"d": "ddi:codebook:2_5"}
+FORMATS = ("wide", "long", "xlsx", "sav", "zsav", "dta", "parquet")
+# Of a variable, in the order of the schema.
+ORDER = ["labl", "qstn", "invalrng", "universe", "catgry", "concept", "varFormat"]
+
+
+def unpacked(export: Export, folder: Path) -> Path:
+    """Put an export and its documents into one folder, as somebody downloads them."""
+    assert export.documents_name, export.job.message
+    shutil.copy(path_of(export.file_name), folder / (export.stem + export.suffix))
+    with ZipFile(path_of(export.documents_name)) as archive:
+        archive.extractall(folder)
+    return folder
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_the_documents_describe_the_file(staff, fall, maya, tmp_path, kind):
+    export = made(staff.state, fall, format=kind)
+    folder = unpacked(export, tmp_path)
+    data = (folder / (export.stem + export.suffix)).read_bytes()
+    digest = hashlib.sha256(data).hexdigest()
+
+    root = ElementTree.parse(folder / "ddi-codebook.xml").getroot()
+    file = root.find("d:fileDscr", DDI)
+    assert file.findtext("d:fileTxt/d:fileName", "", DDI) == export.stem + export.suffix
+    assert file.findtext("d:notes", "", DDI) == digest
+    assert file.findtext(".//d:caseQnty", "", DDI) == str(export.rows)
+    variables = root.findall("d:dataDscr/d:var", DDI)
+    assert file.findtext(".//d:varQnty", "", DDI) == str(len(variables))
+    for variable in variables:
+        names = [child.tag.partition("}")[2] for child in variable]
+        assert names == sorted(names, key=ORDER.index)
+    assert "no weights" in root.findtext(".//d:weight", "", DDI)
+
+    package = json.loads((folder / "datapackage.json").read_text())
+    (resource,) = package["resources"]
+    assert resource["hash"] == f"sha256:{digest}"
+    assert (resource["path"], resource["bytes"]) == (
+        export.stem + export.suffix,
+        len(data),
+    )
+    fields = [field["name"] for field in resource["schema"]["fields"]]
+    assert fields == [variable.get("name") for variable in variables]
+
+
+def test_ddi_has_questions_routing_and_counts(
+    staff, fall, maya, other_people, tmp_path
+):
+    export = made(staff.state, fall, format="sav")
+    folder = unpacked(export, tmp_path)
+    root = ElementTree.parse(folder / "ddi-codebook.xml").getroot()
+    variables = {var.get("name"): var for var in root.findall(".//d:var", DDI)}
+
+    safe = variables["safe"]
+    assert safe.findtext("d:qstn/d:qstnLit", "", DDI) == "I am safe."
+    labels = {
+        category.findtext("d:catValu", "", DDI): category.findtext("d:labl", "", DDI)
+        for category in safe.findall("d:catgry", DDI)
+    }
+    assert labels == {
+        "1": "Disagree",
+        "2": "Agree",
+        "-1": "Rather not say",
+        "-97": "Not applicable",
+        "-98": "Skipped",
+        "-99": "Not reached",
+        "-96": "Left out, because few people answered",
+    }
+    counts = [each.text for each in safe.findall(".//d:catStat", DDI)]
+    assert counts == ["0", "1", "1"]
+    assert variables["teen"].findtext("d:universe", "", DDI) == (
+        "Shown only if age is at least 13."
+    )
+    assert variables["wake"].findtext("d:universe", "", DDI) == (
+        "Shown only if pets includes “Cat”."
+    )
+    chosen = variables["pets_cat"].findall(".//d:catStat", DDI)
+    assert [count.text for count in chosen] == ["0", "1"]
+
+
+@pytest.mark.parametrize("kind", ("wide", "long", "xlsx", "sav", "dta", "parquet"))
+def test_the_program_in_python_reads_the_file(
+    staff, fall, maya, other_people, tmp_path, kind
+):
+    export = made(staff.state, fall, format=kind)
+    folder = unpacked(export, tmp_path)
+    show = "print(len(responses), labels.get('safe'), values.get('safe', {}).get('2'))"
+    if kind != "long":
+        show += "\nprint(sorted(float(x) for x in responses['safe']))"
+    program = (folder / "read.py").read_text() + show
+    done = subprocess.run(
+        [sys.executable, "-W", "error::SyntaxWarning", "-c", program],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    first, *rest = done.stdout.splitlines()
+    if kind == "long":
+        assert first.startswith(str(export.rows))
+        return
+    assert first == "3 I am safe. Agree"
+    # Stata's own program shows the reasons for missing answers.
+    expected = "[-1.0, 2.0, nan]" if kind == "dta" else "[-98.0, -1.0, 2.0]"
+    assert rest == [expected] or kind == "dta"
+
+
+@pytest.mark.skipif(not shutil.which("Rscript"), reason="R is not installed")
+@pytest.mark.parametrize("kind", ("wide", "sav", "zsav", "dta"))
+def test_the_program_in_r_reads_the_file(
+    staff, fall, maya, other_people, tmp_path, kind
+):
+    export = made(staff.state, fall, format=kind)
+    folder = unpacked(export, tmp_path)
+    program = (folder / "read.R").read_text()
+    program += """
+    cat(nrow(responses), attr(responses$safe, "label"), "\\n")
+    cat(names(which(attr(responses$safe, "labels") == 2)), "\\n")
+    cat(sort(as.numeric(responses$safe)), "\\n")
+    cat(max(nchar(responses$comment, type = "bytes")), "\\n")
+    """
+    (folder / "check.R").write_text(program)
+    done = subprocess.run(
+        ["Rscript", "--vanilla", "check.R"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
+    )
+    assert done.returncode == 0, done.stderr
+    lines = [line.strip() for line in done.stdout.splitlines()]
+    assert lines[0] == "3 I am safe."
+    assert lines[1] == "Agree"
+    assert lines[2] == ("-1 2" if kind == "dta" else "-98 -1 2")
+    assert lines[3] == str(len('fine, "really"\nso 🙂'.encode()))
+
+
+def test_a_text_does_not_end_its_quotes(staff, fall, maya, tmp_path):
+    from reports.exports.documents.syntax import _json, _spss_text, _stata_text
+
+    text = "it's \"`quoted'\" $HOME \n\\"
+    assert json.loads(_json(text)) == text
+    assert _spss_text(text) == "'it''s \"`quoted''\" $HOME \\'"
+    assert "$" not in _stata_text(text)
+    assert "\"'" not in _stata_text(text)[2:-2]
