@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy
 
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions, Places
-from accounts.tables import Reference
+from accounts.tables import Erasing, Reference
 from reports.models.panels import PanelProject
 from survey.models import Role
 from survey.models.requested_file import (
@@ -39,7 +39,12 @@ class ValueType(models.TextChoices):
     TEXT = "text", gettext_lazy("text")
 
 
-class Export(ChecksummedFile, district=Reference.MOVED, school=Reference.MOVED):
+class Export(
+    ChecksummedFile,
+    erasing=Erasing.WITH_FILES,
+    district=Reference.MOVED,
+    school=Reference.MOVED,
+):
     """A request for a file with responses."""
 
     FILE_NAMES = ("file_name", "codebook_name", "codebook_table_name")
