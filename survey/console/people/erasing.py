@@ -186,7 +186,7 @@ def people_leavers(request: StaffRequest, pk: int) -> HttpResponse:
         form = LeaversForm(request.POST, request.FILES)
     else:
         first = LeaversForm.first_values(administration)
-        form = LeaversForm(initial={**first, "requested_by": "school"})
+        form = LeaversForm(initial={**first, "requested_by": "school", "reason": "left"})
     schools = request.permissions.schools(*ERASES)
     if administration.district_id is not None:
         schools = schools.filter(district=administration.district_id)

@@ -54,31 +54,33 @@ def records_of(person: Respondent) -> PersonRecords | None:
         pk=person.administration_id
     )
     rounds = list(Administration.objects.filter(role=role).values_list("pk", flat=True))
-    found = PersonRecords(role, identity.district_id, {identity.external_id})
+    everything = PersonRecords(role, identity.district_id, {identity.external_id})
     looked_up: set[str] = set()
-    while remaining := found.ids - looked_up:
+    while remaining := everything.ids - looked_up:
         looked_up |= remaining
         place = {
             "administration__in": rounds,
             "district": identity.district_id,
             "external_id__in": remaining,
         }
-        found.records.update(
+        everything.records.update(
             Identity.objects.filter(**place).values_list("pk", "administration")
         )
         aliases = RecordJoin.objects.filter(**place, state=JOINED)
-        found.records.update(aliases.values_list("kept", "administration"))
+        everything.records.update(aliases.values_list("kept", "administration"))
         # Records that were joined with these have lost their identity.
-        joins = RecordJoin.objects.filter(kept__in=list(found.records), state=JOINED)
-        for other, administration, district, external_id in joins.values_list(
+        joins = RecordJoin.objects.filter(
+            kept__in=list(everything.records), state=JOINED
+        )
+        for joined, administration, district, external_id in joins.values_list(
             "other", "administration", "district", "external_id"
         ):
-            found.records[other] = administration
+            everything.records[joined] = administration
             if district == identity.district_id:
-                found.ids.add(external_id)
-        names = Identity.objects.filter(pk__in=list(found.records))
-        found.ids.update(names.values_list("external_id", flat=True))
-    return found
+                everything.ids.add(external_id)
+        names = Identity.objects.filter(pk__in=list(everything.records))
+        everything.ids.update(names.values_list("external_id", flat=True))
+    return everything
 
 
 @cache

@@ -314,8 +314,8 @@ def test_no_roster_brings_an_erased_person_back(administration, staff, row):
     assert list(Identity.objects.values_list("external_id", flat=True)) == ["00124"]
     # The next round of the same district as well, and no other district's.
     fall = publish_round(administration, "fall")
-    other = MAYA.replace("riverside,lincoln", "lakeside,roosevelt")
-    report = run_import(fall, HEADER, row, other)
+    elsewhere = MAYA.replace("riverside,lincoln", "lakeside,roosevelt")
+    report = run_import(fall, HEADER, row, elsewhere)
     assert (report.added, report.notes) == (1, {erased_ids.SKIPPED: 1})
 
 
@@ -439,12 +439,12 @@ def test_files_of_the_district_are_deleted_and_no_others(
             **fields,
         )
 
-    own, other = cards(staff.lincoln), cards(staff.roosevelt)
+    of_lincoln, of_roosevelt = cards(staff.lincoln), cards(staff.roosevelt)
     erased(maya, by=staff.dana)
-    for card_set in (own, other):
+    for card_set in (of_lincoln, of_roosevelt):
         card_set.refresh_from_db()
-    assert own.deleted_at and not own.file_name
-    assert other.deleted_at is None and other.file_name
+    assert of_lincoln.deleted_at and not of_lincoln.file_name
+    assert of_roosevelt.deleted_at is None and of_roosevelt.file_name
 
 
 @pytest.mark.sqlite

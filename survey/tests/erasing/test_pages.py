@@ -103,8 +103,8 @@ def test_a_list_of_leavers_changes_nothing_before_it_is_confirmed(
     left = set(Identity.objects.values_list("pk", flat=True))
     assert left == {stays.pk, noor.pk}
     # A second click finds them gone.
-    again = client.post(f"{address}save/", checked, follow=True)
-    assert "Nothing was changed" in text_of(again)
+    repeated = client.post(f"{address}save/", checked, follow=True)
+    assert "Nothing was changed" in text_of(repeated)
 
 
 def test_another_districts_order_is_not_found(client, staff, maya, asked):
