@@ -185,8 +185,10 @@ def people_leavers(request: StaffRequest, pk: int) -> HttpResponse:
     if request.method == "POST":
         form = LeaversForm(request.POST, request.FILES)
     else:
-        first = LeaversForm.first_values(administration)
-        form = LeaversForm(initial={**first, "requested_by": "school", "reason": "left"})
+        first = {"requested_by": "school", "reason": "left"}
+        form = LeaversForm(
+            initial={**LeaversForm.first_values(administration), **first}
+        )
     schools = request.permissions.schools(*ERASES)
     if administration.district_id is not None:
         schools = schools.filter(district=administration.district_id)

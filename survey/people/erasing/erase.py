@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date
-from functools import partial
 
-from django.db import transaction
+from django.db import connection, transaction
+from django.db.backends.utils import CursorWrapper
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -23,6 +23,7 @@ from django.utils.translation import gettext_noop
 from accounts import audit
 from accounts.models import District, User
 from accounts.permissions import Permissions
+from survey.database import advisory_locks
 from survey.database.code_routes import forget_routes
 from survey.database.respondent_locks import lock_respondents
 from survey.fieldwork.message_platforms.hooks import people_removed
@@ -38,9 +39,7 @@ from survey.models.erasure import ERASES
 from survey.people.erasing import erased_ids, files
 from survey.people.erasing.deletion import delete_ids, delete_rows
 from survey.people.erasing.stored import JOINED, PersonRecords, records_of
-from survey.people.rosters.batch_writes import write_batch
 from survey.people.rosters.counted_groups import keep_groups_of_withdrawn
-from survey.people.rosters.staging import Staging, open_staging
 from survey.work.jobs import Progress, job, start
 
 KIND = "people.erase"
@@ -175,7 +174,8 @@ def erase_person(record: ErasedRecord, erasure: Erasure) -> None:
     again behind the locks.
     """
     locked: set[int] = set()
-    with open_staging() as staging:
+    with transaction.atomic(), connection.cursor() as cursor:
+        _wait_without_end(cursor)
         while True:
             person = _person_of(record)
             rounds = set(person.records.values())
@@ -184,9 +184,16 @@ def erase_person(record: ErasedRecord, erasure: Erasure) -> None:
             # In the order of the keys, so that two erasures never wait for each other.
             # A later round comes with a roster that was applied a moment ago.
             for pk in sorted(rounds - locked):
-                staging.lock(pk)
+                advisory_locks.lock(advisory_locks.ROSTER, pk)
             locked |= rounds
-        write_batch(partial(_erase, person, erasure))
+        _erase(person, erasure, cursor)
+
+
+def _wait_without_end(cursor: CursorWrapper) -> None:
+    """Let this transaction wait for a roster of two million people."""
+    if connection.vendor == "postgresql":
+        cursor.execute("SET LOCAL statement_timeout = 0")
+        cursor.execute("SET LOCAL lock_timeout = 0")
 
 
 def _person_of(record: ErasedRecord) -> PersonRecords:
@@ -204,17 +211,16 @@ def _person_of(record: ErasedRecord) -> PersonRecords:
     return person
 
 
-def _erase(
-    person: PersonRecords, erasure: Erasure, writer: Staging
-) -> tuple[None, Sequence[int]]:
-    """Erase in the transaction of a batch.
+def _erase(person: PersonRecords, erasure: Erasure, writer: CursorWrapper) -> None:
+    """Erase all records of a person, in the transaction that holds the locks.
 
     The respondents' rows are locked and marked first: logins, page saves and finishing
     are either seen, or wait and are refused. Nobody's answers were acknowledged that
     are not deleted here.
     """
-    keys = sorted(person.records)
-    lock_respondents(Respondent.objects.filter(pk__in=keys))
+    rows = Respondent.objects.filter(pk__in=person.records)
+    # What another order has erased meanwhile stays as that has recorded it.
+    keys = [row.pk for row in lock_respondents(rows) if row.erased_at is None]
     keep_groups_of_withdrawn(writer, keys)
     now = timezone.now()
     for key in keys:
@@ -236,7 +242,6 @@ def _erase(
     if person.ids:
         erased_ids.remember(person.role, person.district, person.ids)
     people_removed(keys)
-    return None, ()
 
 
 def _empty_record(respondent: int, administration: int) -> None:

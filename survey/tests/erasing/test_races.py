@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -11,7 +12,6 @@ import pytest
 from django.conf import settings
 from django.core import signing
 from django.db import connection, transaction
-from django.utils import timezone
 
 from survey.models import ErasedRecord, Identity, Job, RecordJoin, Respondent, Response
 from survey.people.access_codes import code_of
@@ -132,10 +132,15 @@ def test_erasing_waits_for_a_save_and_deletes_it(maya, in_hand):
 
 def test_without_the_lock_a_save_would_leave_an_answer(maya, in_hand, monkeypatch):
     """The twin: nothing waits for the save that is under way."""
-    monkeypatch.setattr(erase, "lock_respondents", lambda *_: [])
+    monkeypatch.setattr(erase, "lock_respondents", list)
     monkeypatch.setattr(erase, "_empty_record", lambda *_: None)
     monkeypatch.setattr(erase, "keep_groups_of_withdrawn", lambda *_: None)
-    Respondent.objects.filter(pk=maya.pk).update(erased_at=timezone.now())
+
+    def delete_without_mark(respondent: int, _: int) -> Counter[str]:
+        answers = Response.objects.filter(respondent_id=respondent)
+        return Counter(survey_response=answers._raw_delete(answers.db))
+
+    monkeypatch.setattr(erase, "delete_rows", delete_without_mark)
     with ThreadPoolExecutor(1) as threads, transaction.atomic():
         assert save(maya) is Outcome.SAVED
         late = threads.submit(elsewhere(lambda: erase_person(in_hand, in_hand.erasure)))
