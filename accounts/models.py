@@ -14,7 +14,7 @@ from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from accounts.tables import Reference, Table
+from accounts.tables import Erasing, Reference, Table
 
 
 class District(Table, taking="SELECT (id, name, time_zone)"):
@@ -481,7 +481,7 @@ class QueuedEmail(Table):
         return f"{self.kind} to {self.to}"
 
 
-class AuditEntry(Table):
+class AuditEntry(Table, erasing=Erasing.STAYS):
     """One recorded action: who did what to which object, when and from where.
 
     The database refuses every UPDATE and DELETE (migration 0002), so a row

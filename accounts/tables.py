@@ -1,7 +1,8 @@
 """The base of all models, which declares what other places have to know of a table.
 
-`survey.database.distribution`, `survey.people.merging.references` and the grants of
-database roles are derived from it. A test fails for a model without it.
+`survey.database.distribution`, `survey.people.merging.references`, what is reported and
+erased of a person (`survey.people.erasing.stored`) and the grants of database roles are
+derived from it. A test fails for a model without it.
 """
 
 from __future__ import annotations
@@ -32,6 +33,20 @@ class Reference(Enum):
     STAYS = auto()
 
 
+class Erasing(Enum):
+    """What erasing a person does with the rows about this person."""
+
+    DELETED = auto()
+    # The reference is set to null: nothing else in the row is about the person.
+    RELEASED = auto()
+    # The row keeps numbers for figures, and loses all that describes the person.
+    EMPTIED = auto()
+    # Deleted with the files in which the person may be: `survey.people.erasing.files`.
+    WITH_FILES = auto()
+    # It leads to nobody once the other rows are gone.
+    STAYS = auto()
+
+
 @dataclass(frozen=True, slots=True)
 class Declaration:
     # Why the table lies where it does on a cluster.
@@ -49,6 +64,8 @@ class Declaration:
     grants: Mapping[str, str]
     # By fields that refer to a district, school or respondent.
     references: Mapping[str, Reference]
+    # None where nothing in the table is about a single respondent.
+    erasing: Erasing | None
 
 
 class Table(Model):
@@ -67,11 +84,14 @@ class Table(Model):
         on_every_node: bool = False,
         taking: str = "",
         reports: str = "",
+        erasing: Erasing | None = None,
         **references: Reference,
     ) -> None:
         super().__init_subclass__()
         grants = {"taking": taking, "reports": reports}
-        cls.declaration = Declaration(reason, key, on_every_node, grants, references)
+        cls.declaration = Declaration(
+            reason, key, on_every_node, grants, references, erasing
+        )
 
 
 def tables() -> list[type[Table]]:

@@ -1,13 +1,15 @@
 """Celery tasks; the modules named `job` and `archives` register kinds of jobs.
 
-`requests` registers what deletes the exports of a removed administration, and
-`recorded_times` what drafts show of earlier versions.
+`requests` registers what deletes the exports of a removed administration, `erasing`
+what deletes those in which an erased person may be, and `recorded_times` what drafts
+show of earlier versions.
 """
 
 from __future__ import annotations
 
 from celery import shared_task
 
+from reports import erasing, person_files
 from reports.exports import job, requests
 from reports.models import Export, ReportArchive
 from reports.publishing import publications as publishing_job
@@ -23,7 +25,9 @@ __all__ = [
     "archives",
     "coordinator_reminders",
     "delete_old_exports",
+    "erasing",
     "job",
+    "person_files",
     "publishing_job",
     "recorded_times",
     "requests",

@@ -18,7 +18,9 @@ from survey.fieldwork.open_codes import (
     seats,
 )
 from survey.instrument.definitions import uploads as survey_uploads  # noqa: F401 - for its job
-from survey.models import CardSet, OpenCodeFile
+from survey.models import CardSet, OpenCodeFile, PersonFile
+from survey.people.erasing import erase  # noqa: F401 - for its job
+from survey.people.erasing import files as files_of_erased_people
 from survey.people.merging import joins, merges  # noqa: F401 - for their jobs
 from survey.people.rosters import retention
 from survey.people.rosters import undo as roster_undo  # noqa: F401 - for its job
@@ -69,7 +71,7 @@ def delete_empty_starts() -> None:
 
 @shared_task
 def delete_old_cards() -> None:
-    requested_files.delete_expired(CardSet, OpenCodeFile)
+    requested_files.delete_expired(CardSet, OpenCodeFile, PersonFile)
 
 
 @shared_task
@@ -90,3 +92,8 @@ def start_emails() -> None:
 @shared_task
 def refresh_lists() -> None:
     lists.refresh_expired()
+
+
+@shared_task
+def check_erasures() -> None:
+    files_of_erased_people.follow_up_all()

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy
 
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions, Places
-from accounts.tables import Reference
+from accounts.tables import Erasing, Reference
 from reports.models.panels import PanelProject
 from survey.models import Role
 from survey.models.requested_file import (
@@ -42,7 +42,12 @@ class ValueType(models.TextChoices):
     TEXT = "text", gettext_lazy("text")
 
 
-class Export(ChecksummedFile, district=Reference.MOVED, school=Reference.MOVED):
+class Export(
+    ChecksummedFile,
+    erasing=Erasing.WITH_FILES,
+    district=Reference.MOVED,
+    school=Reference.MOVED,
+):
     """A request for a file with responses."""
 
     FILE_NAMES = (

@@ -12,7 +12,7 @@ from __future__ import annotations
 from django.db import models
 
 from accounts.place_settings import DEFAULT_CODING_THRESHOLD
-from accounts.tables import Table
+from accounts.tables import Erasing, Table
 from reports.models.shared_json import SharedJSONField
 
 
@@ -71,7 +71,7 @@ class ResultsRollUp(Table, reports="SELECT"):
         return f"results of {self.administration_id} as of {self.as_of:%Y-%m-%d %H:%M}"
 
 
-class CountedSchool(Table, reports="SELECT"):
+class CountedSchool(Table, reports="SELECT", erasing=Erasing.STAYS):
     """What a roll-up has seen of a school, to recount only schools that changed.
 
     Its people are frozen with the figures: scores are calculated of the same, and the
@@ -110,7 +110,7 @@ class CountedSchool(Table, reports="SELECT"):
         return f"{self.school_id} in {self.administration_id}"
 
 
-class FormerPeople(Table):
+class FormerPeople(Table, erasing=Erasing.STAYS):
     """People of a school in an earlier release, whose figures were replaced.
 
     Their figures have been seen, so every later release is compared with them.

@@ -20,7 +20,7 @@ from reports.answers.item_codes import ANSWERED, ItemCodes
 from reports.answers.people import Group, Ints, People
 from reports.models import CountedSchool, FormerPeople
 from reports.releases.counting import value_of
-from survey.models import Administration
+from survey.models import Administration, ErasedRecord
 
 # Last save of each person who saved after the first of some releases.
 SavedAt = Mapping[int, datetime]
@@ -177,6 +177,21 @@ def released_people(administration: Administration) -> People | None:
         np.zeros(len(groups), dtype=np.uint64),
         districts,
     )
+
+
+def counts_erased_people(administration: Administration) -> bool:
+    """Test if the release has figures of people whose answers were erased since.
+
+    1 statement; 1 more where people were erased.
+    """
+    erased = ErasedRecord.objects.filter(
+        administration=administration, erased_at__isnull=False
+    )
+    keys = np.sort(np.fromiter(erased.values_list("pk", flat=True), dtype=np.int64))
+    if not len(keys):
+        return False
+    people = released_people(administration)
+    return people is not None and bool(np.isin(keys, people.ids).any())
 
 
 def schools_to_keep(

@@ -27,7 +27,7 @@ from reports.rates.rollup_query import refresh_replica_timestamp
 from reports.releases.apply_suppression import hide_small_groups
 from reports.releases.changes import LastRollUp, Recount, read_changes
 from reports.releases.counting import GRADE, count_groups, distinct_numbers
-from reports.releases.frozen_people import schools_to_keep
+from reports.releases.frozen_people import counts_erased_people, schools_to_keep
 from reports.releases.layout import CountedItem, DistinctNumbers, Layout, counted_items
 from reports.releases.storing import Figures, store
 from reports.releases.summed_schools import decide_summed_schools, staying_schools
@@ -276,11 +276,15 @@ def is_outdated(administration: Administration) -> bool:
 
 
 def keeps_earlier_answers(administration: Administration) -> bool:
-    """Test if schools show figures of answers that may have changed. 1 statement."""
+    """Test if schools show figures of answers that have changed, or are gone.
+
+    Scores that are calculated again would be without them: the difference would tell
+    what a few people have answered. 2 statements; 1 more where people were erased.
+    """
     return (
         ResultsRollUp.objects.filter(
             pk=administration.pk, released_at__lt=administration.closes_at
         )
         .exclude(kept_schools=[])
         .exists()
-    )
+    ) or counts_erased_people(administration)

@@ -50,6 +50,27 @@ PEOPLE = {
         "{who} confirmed that two records are one person"
     ),
     "join records": gettext_noop("The records that {who} confirmed were joined"),
+    "ask for a file about a person": gettext_noop(
+        "{who} requested a file with all that is stored about {subject}"
+    ),
+    "make a file about a person": gettext_noop(
+        "A file with all that is stored about a person was made for {who}: {subject}"
+    ),
+    "download a file about a person": gettext_noop(
+        "{who} downloaded all that is stored about a person: {subject}"
+    ),
+    "delete a file about a person": gettext_noop(
+        "A file with all that is stored about a person was deleted: {subject}"
+    ),
+    "order the erasing of people": gettext_noop(
+        "{who} ordered the erasing of people: {subject}"
+    ),
+    "erase people": gettext_noop(
+        "The people whom {who} wanted to erase were erased: {subject}"
+    ),
+    "complete an erasure": gettext_noop(
+        "The files of erased people were deleted: {subject}"
+    ),
     "ask for cards again": gettext_noop("{who} had login cards made again: {subject}"),
     "ask for cards": gettext_noop("{who} had login cards made: {subject}"),
     "ask for new access codes": gettext_noop(

@@ -7,9 +7,10 @@ table: its respondents' unique key does both, and nothing here runs a statement.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from django.conf import settings
+from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
 ADD = """
@@ -23,6 +24,7 @@ ADD_NEW = """
 INSERT INTO survey_coderoute (digest, respondent_id) VALUES (%s, %s)
 ON CONFLICT (digest) DO NOTHING
 """
+FORGET = "DELETE FROM survey_coderoute WHERE digest = %s"
 FIND = "SELECT respondent_id FROM survey_coderoute WHERE digest = %s"
 
 
@@ -46,6 +48,14 @@ def add_new_route(cursor: CursorWrapper, digest: bytes, respondent: int) -> bool
     """
     cursor.execute(ADD_NEW, [digest, respondent])
     return cursor.rowcount == 1
+
+
+def forget_routes(digests: Iterable[bytes]) -> None:
+    """Let codes lead to nobody. 1 statement for each code on a cluster, else none."""
+    if settings.IS_DISTRIBUTED:
+        with connection.cursor() as cursor:
+            for digest in digests:
+                cursor.execute(FORGET, [digest])
 
 
 def find_respondent(cursor: CursorWrapper, digests: Sequence[bytes]) -> int | None:

@@ -22,6 +22,7 @@ from survey.models.email_schedule import (
     EmailTemplate,
     SuppressedAddress,
 )
+from survey.models.erasure import ErasedId, ErasedRecord, Erasure
 from survey.models.instrument import (
     Block,
     Item,
@@ -45,6 +46,7 @@ from survey.models.open_code import (
     OpenDecline,
 )
 from survey.models.opt_out import OptOut
+from survey.models.person_file import PersonFile
 from survey.models.place_merge import PairChoice, PlaceMerge
 from survey.models.record_join import RecordJoin
 from survey.models.response import Response
@@ -81,6 +83,9 @@ __all__ = [
     "EmailStep",
     "EmailTemplate",
     "Denominator",
+    "ErasedId",
+    "ErasedRecord",
+    "Erasure",
     "FeedScan",
     "FeedStage",
     "Identity",
@@ -99,6 +104,7 @@ __all__ = [
     "OptionSet",
     "Page",
     "PairChoice",
+    "PersonFile",
     "PlaceMerge",
     "PublishedSurvey",
     "RecordJoin",

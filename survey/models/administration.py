@@ -13,7 +13,7 @@ from django.utils import formats, timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
-from accounts.tables import Reference, Table
+from accounts.tables import Erasing, Reference, Table
 from survey.models.instrument import PublishedSurvey
 
 
@@ -268,6 +268,10 @@ class RespondentQuerySet(models.QuerySet["Respondent"]):
         """Exclude people who began with an open code."""
         return self.filter(open_code=None)
 
+    def not_erased(self) -> RespondentQuerySet:
+        """Exclude records that are left of people who were erased."""
+        return self.filter(erased_at=None)
+
 
 class Respondent(
     Table,
@@ -275,6 +279,7 @@ class Respondent(
     key="id",
     taking="SELECT, INSERT, UPDATE (started_at, completed_at, response_language)",
     reports="SELECT",
+    erasing=Erasing.EMPTIED,
     school=Reference.PEOPLE,
 ):
     """One person in one administration, from a roster or an open code.
@@ -331,6 +336,9 @@ class Respondent(
     opted_out_at = models.DateTimeField(null=True, blank=True)
     # Nobody has refused: the consent that the administration requires is missing.
     awaits_consent = models.BooleanField(default=False, db_default=False)
+    # Set for good where `survey.people.erasing` has left a number for figures, and no
+    # person: such a record has opted out as well.
+    erased_at = models.DateTimeField(null=True, blank=True)
 
     objects = RespondentQuerySet.as_manager()
 
@@ -376,6 +384,7 @@ class Respondent(
 class Identity(
     Table,
     reason="unique by administration, district and ID; read by staff alone",
+    erasing=Erasing.DELETED,
     # Deleted with the duplicate's name; the ID belongs to one person then.
     respondent=Reference.PEOPLE,
     district=Reference.PEOPLE,

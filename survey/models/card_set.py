@@ -7,7 +7,7 @@ from django.db.models import Q
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from accounts.tables import Reference
+from accounts.tables import Erasing, Reference
 from survey.models.administration import Administration, Respondent
 from survey.models.requested_file import FileWithCodes
 
@@ -16,6 +16,7 @@ class CardSet(
     FileWithCodes,
     district=Reference.MOVED,
     school=Reference.MOVED,
+    erasing=Erasing.WITH_FILES,
     respondent=Reference.STAYS,
 ):
     """A file with access codes for a school, a class or one person."""

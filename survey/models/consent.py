@@ -7,13 +7,14 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from accounts.tables import Reference, Table
+from accounts.tables import Erasing, Reference, Table
 from survey.models.administration import Respondent
 
 
 class Consent(
     Table,
     reason="a bigint key of its own; written by staff",
+    erasing=Erasing.DELETED,
     # Counts for the record that stays.
     respondent=Reference.PEOPLE,
 ):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from accounts.tables import Reference, Table
+from accounts.tables import Erasing, Reference, Table
 from survey.models.administration import Administration, Respondent
 
 
@@ -13,6 +13,8 @@ class CountedGroup(
     reason="joined with all people",
     key="respondent_id",
     reports="SELECT",
+    # A change of figures waits for others, or would tell what the person has done.
+    erasing=Erasing.STAYS,
     respondent=Reference.STAYS,
     school=Reference.PEOPLE,
 ):

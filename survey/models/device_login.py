@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from accounts.tables import Reference, Table
+from accounts.tables import Erasing, Reference, Table
 from survey.models.administration import Administration, Respondent
 
 
@@ -13,6 +13,7 @@ class DeviceLogin(
     reason="a login writes it",
     key="respondent_id",
     taking="SELECT, INSERT, UPDATE",
+    erasing=Erasing.DELETED,
     respondent=Reference.STAYS,
 ):
     """A code that was used on a device; see `survey.taking.devices`."""

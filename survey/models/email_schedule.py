@@ -7,7 +7,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy, ngettext
 
-from accounts.tables import Reference, Table
+from accounts.tables import Erasing, Reference, Table
 from survey.models.administration import Administration, Respondent
 
 # Of one schedule. Mail servers that accept more are rare.
@@ -132,6 +132,7 @@ class EmailTemplate(Table):
 class EmailDelivery(
     Table,
     reason="unique by step and person; written by the worker alone",
+    erasing=Erasing.DELETED,
     respondent=Reference.STAYS,
 ):
     """The ledger: one row for each person and step, made before it is sent."""
@@ -216,7 +217,7 @@ class EmailDelivery(
         return f"{self.step} to respondent {self.respondent_id}: {self.state}"
 
 
-class SuppressedAddress(Table):
+class SuppressedAddress(Table, erasing=Erasing.STAYS):
     """An address that gets no e-mails; see `survey.fieldwork.emails.suppression`.
 
     Belongs to no person and no administration, so that it outlives rosters.

@@ -9,7 +9,7 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from accounts.permissions import Capability, Permissions
-from accounts.tables import Reference, Table
+from accounts.tables import Erasing, Reference, Table
 from survey.models.administration import Administration, Identity
 from survey.models.opt_out import OptOut
 
@@ -41,7 +41,12 @@ class ListedIdQuerySet(models.QuerySet["ListedId"]):
         )
 
 
-class ListedId(Table, district=Reference.ADAPTED, school=Reference.ADAPTED):
+class ListedId(
+    Table,
+    erasing=Erasing.DELETED,
+    district=Reference.ADAPTED,
+    school=Reference.ADAPTED,
+):
     """An ID of a list that was not on the roster; see `survey.people.opt_outs`.
 
     The row stays once a person has it: a roster that is undone may delete the person.

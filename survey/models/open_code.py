@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from accounts.permissions import Capability, Permissions
-from accounts.tables import Reference, Table
+from accounts.tables import Erasing, Reference, Table
 from survey.models.administration import Administration, Respondent
 from survey.models.job import Job
 from survey.models.requested_file import FileWithCodes
@@ -152,6 +152,7 @@ class OpenCodeSeat(
     Table,
     reason="a free seat is looked for without a respondent",
     taking="SELECT, UPDATE (respondent_id, claimed_at)",
+    erasing=Erasing.RELEASED,
     respondent=Reference.STAYS,
 ):
     """One of the starts that a limited code admits; created with the code."""

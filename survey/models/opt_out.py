@@ -8,7 +8,7 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from accounts.tables import Reference, Table
+from accounts.tables import Erasing, Reference, Table
 from survey.models.administration import Respondent
 
 
@@ -16,6 +16,7 @@ class OptOut(
     Table,
     reason="a bigint key of its own; a few for each school",
     reports="SELECT (respondent_id, ended_at)",
+    erasing=Erasing.DELETED,
     # A refusal counts for the record that stays.
     respondent=Reference.PEOPLE,
 ):

@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from accounts.permissions import Capability, Permissions
-from accounts.tables import Reference, Table
+from accounts.tables import Erasing, Reference, Table
 from survey.models.administration import Respondent
 
 
@@ -96,6 +96,7 @@ class PlaceMerge(Table, district=Reference.MOVED):
 class PairChoice(
     Table,
     reason="a bigint key of its own; deleted after a merge",
+    erasing=Erasing.DELETED,
     respondent=Reference.STAYS,
 ):
     """Which record of one person stays, if both have been started."""

@@ -8,13 +8,14 @@ from django.db.models import F, Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from accounts.tables import Reference, Table
+from accounts.tables import Erasing, Reference, Table
 from survey.models.administration import Administration, Respondent
 
 
 class RecordJoin(
     Table,
     reason="names two respondents, who lie in two shards",
+    erasing=Erasing.DELETED,
     # Leads to the record that stays from then on.
     kept=Reference.PEOPLE,
     other=Reference.STAYS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from accounts.tables import Table
+from accounts.tables import Erasing, Table
 
 
 class Response(
@@ -13,6 +13,7 @@ class Response(
     key="respondent_id",
     taking="SELECT, INSERT, UPDATE",
     reports="SELECT",
+    erasing=Erasing.DELETED,
 ):
     """One respondent's answer to one item.
 

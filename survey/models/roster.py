@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from accounts.permissions import Capability, Permissions
-from accounts.tables import Reference, Table
+from accounts.tables import Erasing, Reference, Table
 
 
 class RosterUploadQuerySet(models.QuerySet["RosterUpload"]):
@@ -40,7 +40,13 @@ class RosterUploadQuerySet(models.QuerySet["RosterUpload"]):
         )
 
 
-class RosterUpload(Table, district=Reference.MOVED, school=Reference.MOVED):
+class RosterUpload(
+    Table,
+    # First values of columns.
+    erasing=Erasing.WITH_FILES,
+    district=Reference.MOVED,
+    school=Reference.MOVED,
+):
     """One roster file for one place; see `survey.people.rosters.uploads`."""
 
     class State(models.TextChoices):
@@ -246,7 +252,7 @@ def is_more_than_a_tenth(withdrawn: int, people: int) -> bool:
     return withdrawn * 10 > people
 
 
-class RosterRejection(Table):
+class RosterRejection(Table, erasing=Erasing.WITH_FILES):
     """A rejected cell. Only the first ones are stored; the CSV file has all."""
 
     upload = models.ForeignKey(

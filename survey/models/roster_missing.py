@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from django.db import models
 
-from accounts.tables import Reference, Table
+from accounts.tables import Erasing, Reference, Table
 from survey.models.administration import Respondent
 from survey.models.roster import RosterUpload
 
 
 class RosterMissing(
-    Table, reason="keyed by upload; deleted once applied", respondent=Reference.STAYS
+    Table,
+    reason="keyed by upload; deleted once applied",
+    erasing=Erasing.DELETED,
+    respondent=Reference.STAYS,
 ):
     """A person to withdraw; deleted when the upload is applied or cancelled."""
 

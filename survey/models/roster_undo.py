@@ -6,7 +6,7 @@ from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
-from accounts.tables import Reference, Table
+from accounts.tables import Erasing, Reference, Table
 from survey.models.administration import Respondent
 from survey.models.roster import RosterUpload
 
@@ -45,6 +45,7 @@ class RosterUndo(Table):
 class RosterChange(
     Table,
     reason="keyed by upload; deleted after 30 days",
+    erasing=Erasing.DELETED,
     respondent=Reference.STAYS,
     school=Reference.MOVED,
 ):

@@ -164,6 +164,12 @@ def module_digest_for(
     return hmac.digest(_digest_key(version), message, "sha256")
 
 
+def erased_id_digest(role: str, external_id: str, version: int | None = None) -> bytes:
+    """Return what is stored of an erased person's ID; by default of the newest key."""
+    key = _subkey(_master_key(version), b"erased")
+    return hmac.digest(key, f"{role}/{external_id}".encode(), "sha256")
+
+
 def digests(code: str) -> list[bytes]:
     """Return the digests that may be stored for a code: one per key, newest first."""
     return [digest_for(code, version) for version in digest_versions()]

@@ -54,6 +54,7 @@ from survey.models import (
     CardSet,
     DayOff,
     EmailStep,
+    Erasure,
     FeedScan,
     Identity,
     Job,
@@ -230,6 +231,8 @@ ROUTE_PARAMETERS = (
         pk_of("listed_id"),
         value_within_shared=pk_of("listed_id_of_shared"),
     ),
+    RouteParameter("people_stored_file file", lambda place, route: 0, owned=False),
+    RouteParameter("erasure_detail erasure", pk_of("erasure")),
     RouteParameter("cards_* pk", pk_of("administration"), shared=True),
     RouteParameter("emails_* pk", pk_of("administration"), shared=True),
     RouteParameter("emails_* step", pk_of("email_step"), shared=True),
@@ -444,6 +447,7 @@ def create_place(
             "open_code": open_code,
             "email_step": create_email_step(mark, administration, administrator),
             "parents": parents,
+            "erasure": create_erasure(district, administrator),
             "listed_id": create_listed_id(mark, administration, school, administrator),
             "listed_id_of_shared": create_listed_id(
                 mark, shared, school, administrator
@@ -1005,6 +1009,18 @@ def create_listed_id(
         requested_on=date(2026, 9, 1),
         requested_by="parent",
         by=by,
+    )
+
+
+def create_erasure(district: District, by: User) -> Erasure:
+    """Order the erasing of a person who is no longer there."""
+    return Erasure.objects.create(
+        district=district,
+        by=by,
+        requested_on=date(2026, 9, 1),
+        requested_by="parent",
+        reason="request",
+        people=1,
     )
 
 

@@ -139,10 +139,14 @@ def _records_beside(request: StaffRequest, person: Respondent) -> QuerySet[Respo
 
     IDs of two districts have nothing to do with each other.
     """
-    people = Respondent.objects.on_roster().filter(
-        administration=person.administration_id,
-        identity__district=person.identity.district_id,
-        school__in=request.permissions.schools(*NEEDED),
+    people = (
+        Respondent.objects.on_roster()
+        .not_erased()
+        .filter(
+            administration=person.administration_id,
+            identity__district=person.identity.district_id,
+            school__in=request.permissions.schools(*NEEDED),
+        )
     )
     return people.exclude(pk=person.pk).select_related("identity", "school__district")
 

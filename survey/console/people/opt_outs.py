@@ -29,8 +29,8 @@ STARTED, NOT_STARTED = "started", "not started"
 MOST_YEARS = 5
 
 
-class RequestForm(forms.Form):
-    """What somebody asked for, and when."""
+class AskedForm(forms.Form):
+    """Who asked for something, and when."""
 
     requested_by = forms.ChoiceField(
         label=gettext_lazy("Who asked for it?"),
@@ -41,6 +41,25 @@ class RequestForm(forms.Form):
         label=gettext_lazy("Date of the request"),
         widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
     )
+
+    def clean_requested_on(self) -> object:
+        day = self.cleaned_data["requested_on"]
+        if day > timezone.localdate():
+            raise forms.ValidationError(_("This date is in the future."))
+        if day.year < timezone.localdate().year - MOST_YEARS:
+            raise forms.ValidationError(_("This date is long ago. Check the year."))
+        return day
+
+    @staticmethod
+    def first_values(administration: Administration) -> dict[str, object]:
+        is_adult = administration.role != Role.STUDENT
+        return {
+            "requested_by": By.PERSON if is_adult else By.PARENT,
+            "requested_on": timezone.localdate(),
+        }
+
+
+class RequestForm(AskedForm):
     reason = forms.CharField(
         label=gettext_lazy("Reason"),
         required=False,
@@ -51,26 +70,10 @@ class RequestForm(forms.Form):
         ),
     )
 
-    def clean_requested_on(self) -> object:
-        day = self.cleaned_data["requested_on"]
-        if day > timezone.localdate():
-            raise forms.ValidationError(_("This date is in the future."))
-        if day.year < timezone.localdate().year - MOST_YEARS:
-            raise forms.ValidationError(_("This date is long ago. Check the year."))
-        return day
-
     @property
     def asked(self) -> Request:
         names = ("requested_on", "requested_by", "reason")
         return Request(**{name: self.cleaned_data[name] for name in names})
-
-    @staticmethod
-    def first_values(administration: Administration) -> dict[str, object]:
-        is_adult = administration.role != Role.STUDENT
-        return {
-            "requested_by": By.PERSON if is_adult else By.PARENT,
-            "requested_on": timezone.localdate(),
-        }
 
 
 class OptOutForm(RequestForm):

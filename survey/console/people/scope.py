@@ -26,7 +26,11 @@ def respondent_or_404(
     request: StaffRequest, administration: Administration, pk: int
 ) -> Respondent:
     """Return one person with identity and school."""
-    people = Respondent.objects.on_roster().filter(administration=administration)
+    people = (
+        Respondent.objects.on_roster()
+        .not_erased()
+        .filter(administration=administration)
+    )
     people = people.select_related("identity", "school__district", "administration")
     # Other people are a 404, as if they did not exist.
     return get_object_or_404(

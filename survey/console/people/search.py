@@ -39,7 +39,11 @@ def find_people(
     """
     all_words = query.replace(",", " ").split()
     words = [word for word in all_words if len(word) >= MIN_WORD_LENGTH]
-    people = Respondent.objects.on_roster().filter(administration=administration)
+    people = (
+        Respondent.objects.on_roster()
+        .not_erased()
+        .filter(administration=administration)
+    )
     if not words:
         return people.none(), False
     matches = Identity.objects.filter(administration=administration)

@@ -10,10 +10,12 @@ from survey.console.people import (
     codes,
     consents,
     corrections,
+    erasing,
     joining,
     opt_out_lists,
     opt_outs,
     roster_file,
+    stored,
     views,
 )
 
@@ -41,6 +43,18 @@ urlpatterns = [
         f"{PEOPLE}consents/save/",
         consents.people_consents_save,
         name="people_consents_save",
+    ),
+    path(f"{PEOPLE}erase/", erasing.people_leavers, name="people_leavers"),
+    path(
+        f"{PEOPLE}erase/save/", erasing.people_leavers_save, name="people_leavers_save"
+    ),
+    path(f"{PERSON}erase/", erasing.people_erase, name="people_erase"),
+    path("erasures/<int:erasure>/", erasing.erasure_detail, name="erasure_detail"),
+    path(f"{PERSON}stored/", stored.people_stored, name="people_stored"),
+    path(
+        f"{PERSON}stored/<int:file>/",
+        stored.people_stored_file,
+        name="people_stored_file",
     ),
     path(PERSON, views.people_detail, name="people_detail"),
     path(f"{PERSON}code/", codes.people_code, name="people_code"),

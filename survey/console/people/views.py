@@ -41,6 +41,7 @@ from survey.fieldwork.administrations import administrations_for
 from survey.fieldwork.administrations.queries import administration_or_404
 from survey.fieldwork.emails.suppression import is_suppressed
 from survey.models import Administration, Denominator, OptOut, Respondent
+from survey.models.erasure import ERASES
 from survey.people import access_codes
 from survey.people.merging.joins import joins_of
 from survey.people.opt_outs.consents import latest_consent
@@ -149,8 +150,10 @@ def _people_of_school(
         groups=groups_of(administration, school),
         statuses=statuses,
     )
-    people = Respondent.objects.on_roster().filter(
-        administration=administration, school=school
+    people = (
+        Respondent.objects.on_roster()
+        .not_erased()
+        .filter(administration=administration, school=school)
     )
     filters: dict[str, str] = {}
     if form.is_valid():
@@ -182,6 +185,7 @@ def _people_of_school(
             "narrowed": bool(filters) or bool(listing.query),
             "others": _other_administrations(request, administration, listing),
             "ends_code": ends_code,
+            "may_erase": bool(request.permissions.places(*ERASES)),
         },
     )
 
@@ -316,6 +320,8 @@ def people_detail(request: StaffRequest, pk: int, respondent: int) -> HttpRespon
             "shows_progress": not administration.is_completion_confidential,
             "may_reissue": may_reissue(request, person),
             "joins": joins_of(person),
+            "may_erase": identity is not None
+            and request.permissions.places(*ERASES).has_district(identity.district_id),
             "opt_out": _current_opt_out(person),
             "consent": latest_consent(administration, person),
             "sees_audit": request.permissions.has(C.SEE_AUDIT),

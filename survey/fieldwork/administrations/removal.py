@@ -41,6 +41,7 @@ from survey.models import (
     EmailDelivery,
     EmailSchedule,
     EmailStep,
+    ErasedRecord,
     Identity,
     Job,
     ListedId,
@@ -50,6 +51,7 @@ from survey.models import (
     OpenDecline,
     OptOut,
     PairChoice,
+    PersonFile,
     RecordJoin,
     Respondent,
     Response,
@@ -245,6 +247,14 @@ def _unfinished_jobs(administration: Administration) -> QuerySet[Job]:
             "open_codes.create",
             keys(OpenCodeBatch.objects.filter(administration=administration)),
         ),
+        (
+            "people.erase",
+            keys(ErasedRecord.objects.filter(administration=administration), "erasure"),
+        ),
+        (
+            "people.stored",
+            keys(PersonFile.objects.filter(respondent__administration=administration)),
+        ),
         ("people.join", keys(RecordJoin.objects.filter(administration=administration))),
     ):
         subjects |= Q(kind__startswith=kind, subject_id__in=ids)
@@ -273,6 +283,8 @@ def _delete_people(administration: Administration) -> None:
         (Consent, of_people),
         (OptOut, of_people),
         (PairChoice, of_people),
+        (PersonFile, of_people),
+        (ErasedRecord, of_administration),
         (Identity, of_administration),
     ):
         _delete_rows(model._default_manager.filter(rows))

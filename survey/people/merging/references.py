@@ -16,6 +16,7 @@ from accounts.models import District, Membership, School, SchoolListing
 from accounts.tables import Reference, tables
 from survey.models import (
     Administration,
+    ErasedId,
     ListedId,
     RecordJoin,
     RosterFeed,
@@ -180,6 +181,14 @@ def _adapt_listed_ids(duplicate: School | District, target: School | District) -
     ListedId.objects.filter(Exists(of_kept), **{field: duplicate.pk}).delete()
 
 
+def _adapt_erased_ids(duplicate: District, target: District) -> None:
+    """Forget erased IDs of the duplicate that the other district has as well."""
+    same = ErasedId.objects.filter(
+        district=target, role=OuterRef("role"), digest=OuterRef("digest")
+    )
+    ErasedId.objects.filter(Exists(same), district=duplicate).delete()
+
+
 def _adapt_joins(duplicate: District, target: District) -> None:
     """Forget IDs of joined records that lead to somebody of the other district."""
     joined = RecordJoin.objects.filter(state=RecordJoin.State.JOINED)
@@ -218,6 +227,7 @@ ADAPTERS: Mapping[type, tuple[Callable[..., None], ...]] = {
         _adapt_waves,
         _adapt_feeds,
         _adapt_joins,
+        _adapt_erased_ids,
         _adapt_listed_ids,
     ),
 }

@@ -15,6 +15,7 @@ from django.utils.translation import gettext_noop
 from accounts.models import District, School
 from accounts.permissions import Places
 from survey.models import Administration, Identity, ListedId, RecordJoin, Respondent
+from survey.people.erasing.erased_ids import ERASED, ErasedIds
 from survey.people.opt_outs.listed_ids import EarlyId
 from survey.people.rosters.columns import ALIASES, REQUIRED, field_key
 from survey.people.rosters.field_parsers import InvalidCell, parse_external_id
@@ -41,6 +42,7 @@ NO_SCHOOL = gettext_noop(
     "is not on the roster of your schools yet: add a column with the code of"
     " your school, so that it can be kept"
 )
+NOT_ON_ROSTER = gettext_noop("is not on the roster of this survey round")
 NO_ID = gettext_noop("has no ID")
 SEVERAL = gettext_noop(
     "is an ID in several districts: add a column with the district code"
@@ -74,6 +76,7 @@ class ListReport:
     """What a list would do; nothing has changed yet."""
 
     description: str
+    # Blank where people are looked up to erase them: no ID is kept for later.
     kind: str = ListedId.Kind.OPT_OUT
     rows: int = 0
     # Once each, in the order of the file.
@@ -106,13 +109,14 @@ def check_list(
 ) -> ListReport:
     """Find the people of a list in these schools, which are all of `places`.
 
-    3 statements for each 500 rows. Raises RosterUnreadable.
+    3 statements for each 500 rows, and 1. Raises RosterUnreadable.
     """
     report = ListReport(table.description, kind)
     seen: set[int | EarlyId] = set()
     rows = _rows_with_id(table, report)
     finder = _Finder(administration, schools)
-    early = _EarlyIds(schools, places, finder.districts)
+    erased = ErasedIds(administration.role, finder.districts)
+    early = _EarlyIds(schools, places, finder.districts, erased)
     while some := list(islice(rows, LOOKED_UP_AT_ONCE)):
         people = finder.find({row.external_id for row in some})
         for row in some:
@@ -124,6 +128,8 @@ def check_list(
             try:
                 if len(matches) > 1:
                     raise InvalidCell(_(SEVERAL))
+                if not (matches or kind):
+                    raise InvalidCell(_(NOT_ON_ROSTER))
                 _note_row(report, seen, matches[0] if matches else early.of_row(row))
             except InvalidCell as invalid:
                 text = row.external_id[:LONGEST_SHOWN]
@@ -141,6 +147,8 @@ def _note_row(
         report.repeated += 1
     elif isinstance(entry, EarlyId):
         report.early.append(entry)
+    elif not report.kind:
+        report.people.append(entry)
     elif is_consent and entry.has_opted_out:
         raise InvalidCell(_(REFUSED))
     elif entry.has_opted_out or is_consent and not entry.awaits_consent:
@@ -172,9 +180,13 @@ class _EarlyIds:
     """
 
     def __init__(
-        self, schools: QuerySet[School], places: Places, districts: dict[int, str]
+        self,
+        schools: QuerySet[School],
+        places: Places,
+        districts: dict[int, str],
+        erased: ErasedIds,
     ) -> None:
-        self.places = places
+        self.places, self.erased = places, erased
         self.districts = {code.casefold(): pk for pk, code in districts.items()}
         self._single_schools = schools.filter(pk__in=places.schools)
 
@@ -195,6 +207,8 @@ class _EarlyIds:
             [district] = self.districts.values()
         if district is None:
             raise InvalidCell(_(NO_DISTRICT))
+        if self.erased.has(district, external_id):
+            raise InvalidCell(_(ERASED))
         if self.places.has_district(district):
             return EarlyId(external_id, district, None)
         schools_there = {pk for (its, _), pk in self.schools.items() if its == district}

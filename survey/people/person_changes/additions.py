@@ -19,6 +19,7 @@ from survey.models import (
     Respondent,
 )
 from survey.people import access_codes
+from survey.people.erasing.erased_ids import ERASED, ErasedIds
 from survey.people.new_codes import reissue
 from survey.people.opt_outs.listed_ids import apply_listed_ids
 from survey.people.person_changes.records import NO_SCHOOL, PersonConflict
@@ -123,6 +124,10 @@ def _refuse_known_id(
 ) -> None:
     """Find the ID also without its leading zeros, which spreadsheets drop."""
     place = {"administration": administration, "district": school.district_id}
+    if ErasedIds(administration.role, [school.district_id]).has(
+        school.district_id, external_id
+    ):
+        raise PersonConflict(f"{external_id} {_(ERASED)}.")
     digits = external_id.lstrip("0")
     zeros = range(LONGEST_ID - len(digits) + 1)
     spellings = {external_id, *("0" * count + digits for count in zeros)} - {""}

@@ -30,6 +30,7 @@ from django.utils.translation import gettext as _
 
 from accounts.models import School
 from survey.models import Administration, RosterUpload
+from survey.people.erasing.erased_ids import skip_erased_people
 from survey.people.rosters import leavers, row_checks
 from survey.people.rosters.comparison import Comparison
 from survey.people.rosters.identity_changes import (
@@ -179,7 +180,8 @@ def settle_ids(c: Comparison, complete_for: str) -> dict[str, int]:
     c.staging.copy_people(
         c.administration.pk, everybody=complete_for == CompleteFor.STATE
     )
-    notes = replace_joined_ids(c)
+    notes = skip_erased_people(c)
+    notes |= replace_joined_ids(c)
     # Once more, now that a district's code and its name are known to be one.
     row_checks.reject_repeated_people(c, by_matched_district=True)
     return notes

@@ -1,0 +1,143 @@
+"""Delete the files in which erased people may be, and check that nothing is left.
+
+A file cannot lose one person, so it is deleted as a whole, and can be made again.
+Files that are being made when the rows are deleted are deleted once they are ready;
+roster files that wait for a decision, once it was made. So this runs again until
+nothing is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from datetime import datetime, timedelta
+
+from django.db import DEFAULT_DB_ALIAS, transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils import timezone
+
+from accounts import audit
+from survey.models import (
+    CardSet,
+    Erasure,
+    PersonFile,
+    Respondent,
+    RosterRejection,
+    RosterUpload,
+)
+from survey.models.requested_file import RequestedFile
+from survey.people.erasing.deletion import delete_rows
+from survey.people.rosters.missing_people import forget_missing_people
+from survey.people.rosters.retention import delete_upload_files
+from survey.work.requested_files import delete_file
+
+State = RosterUpload.State
+# A file that was ordered shortly after may have been read from a replica that was
+# behind.
+REPLICA_LAG = timedelta(minutes=10)
+# Nobody decides on them any more, or nothing is done with their file.
+DECIDED = (State.APPLIED, State.REFUSED, State.CANCELLED, State.UNDONE)
+
+# Files in which people of a district may be, by administrations and the district.
+Files = Callable[[Collection[int], int], QuerySet[RequestedFile]]
+_kinds: list[Files] = []
+
+
+def may_hold_people(files: Files) -> Files:
+    """Register a function that returns files which may hold erased people."""
+    _kinds.append(files)
+    return files
+
+
+def of_district(district: int) -> Q:
+    """Filter what may be about people of a district, or of the whole state."""
+    of_all = Q(school=None) & (Q(district=None) | Q(district=district))
+    return Q(school__district=district) | of_all
+
+
+@may_hold_people
+def card_sets(administrations: Collection[int], district: int) -> QuerySet[CardSet]:
+    return CardSet.objects.filter(
+        of_district(district), administration__in=administrations
+    )
+
+
+@may_hold_people
+def person_files(
+    administrations: Collection[int], district: int
+) -> QuerySet[PersonFile]:
+    """Return files about people who were erased; each is about one person."""
+    return PersonFile.objects.filter(
+        respondent__administration__in=administrations,
+        respondent__erased_at__isnull=False,
+    )
+
+
+def follow_up(erasure: Erasure) -> bool:
+    """Delete what is left of erased people; return whether nothing is.
+
+    `erasure` has deleted its rows.
+    """
+    assert erasure.erased_at is not None  # noqa: S101
+    until = erasure.erased_at + REPLICA_LAG
+    records = dict(erasure.records.values_list("pk", "administration"))
+    for respondent, administration in records.items():
+        # What a login or an e-mail in flight wrote after the rows were deleted.
+        with transaction.atomic():
+            Respondent.objects.select_for_update().filter(pk=respondent).first()
+            delete_rows(respondent, administration)
+    rounds = set(records.values())
+    left = delete_requested_files(rounds, erasure.district_id, until)
+    left += delete_roster_files(rounds, erasure.district_id, until)
+    if left or timezone.now() < until:
+        return False
+    with transaction.atomic():
+        rows = Erasure.objects.filter(pk=erasure.pk, completed_at=None)
+        if rows.update(completed_at=timezone.now()):
+            audit.record(
+                "complete an erasure",
+                by="check_erasures",
+                subject=erasure,
+                district=erasure.district,
+            )
+    return True
+
+
+def delete_requested_files(
+    rounds: Collection[int], district: int, until: datetime
+) -> int:
+    """Delete requested files; return how many are still being made."""
+    unfinished = 0
+    for kind in _kinds:
+        files = kind(rounds, district).using(DEFAULT_DB_ALIAS)
+        old = files.filter(created_at__lte=until, deleted_at=None).distinct()
+        for requested in old.select_related("job", "by"):
+            is_running = requested.job is not None and not requested.job.is_over
+            if is_running and requested.made_at is None:
+                unfinished += 1
+            else:
+                # One that failed could be started again, with the data of then.
+                delete_file(requested, by="check_erasures")
+    return unfinished
+
+
+def delete_roster_files(rounds: Collection[int], district: int, until: datetime) -> int:
+    """Delete roster files and rejected cells; return how many wait for a decision."""
+    rejections = RosterRejection.objects.filter(upload=OuterRef("pk"))
+    uploads = RosterUpload.objects.filter(
+        ~Q(file="", rejected_file="", samples=None) | Exists(rejections),
+        of_district(district),
+        administration__in=rounds,
+        uploaded_at__lte=until,
+    )
+    decided = list(uploads.filter(state__in=DECIDED))
+    for upload in decided:
+        delete_upload_files([upload])
+        forget_missing_people(upload)
+    return uploads.exclude(state__in=DECIDED).count()
+
+
+def follow_up_all() -> int:
+    """Go on with every erasure that is not complete; return how many are left."""
+    rows = Erasure.objects.filter(completed_at=None, erased_at__isnull=False)
+    pending = list(rows.select_related("district").order_by("pk"))
+    return sum(not follow_up(erasure) for erasure in pending)

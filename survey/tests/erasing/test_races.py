@@ -1,0 +1,234 @@
+"""Erase a person at the same moment as others change the person, in each order."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pytest
+from django.conf import settings
+from django.core import signing
+from django.db import connection, transaction
+
+from survey.models import ErasedRecord, Identity, Job, RecordJoin, Respondent, Response
+from survey.people.access_codes import code_of
+from survey.people.erasing import erase
+from survey.people.erasing.erase import erase_person, order_erasure
+from survey.people.erasing.erased_ids import SKIPPED
+from survey.people.merging import joins
+from survey.people.merging.joins import GONE, request_join
+from survey.people.rosters.staging import open_staging
+from survey.taking import completion
+from survey.taking.login import log_in_respondent
+from survey.taking.storage import AnswerRow, Outcome, save_page
+from survey.tests.erasing.conftest import ASKED
+from survey.tests.people import invite
+from survey.tests.rosters.roster_imports import run_import
+from survey.work import jobs
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.skipif(not settings.SERVERS, reason="SQLite has one writer at a time"),
+]
+
+HEADER = "district,school,student ID,given name,family name,grade"
+MAYA = "riverside,lincoln,00123,Maya,Zaragoza,7"
+# Seconds. Longer than erasing takes, shorter than any lock's timeout.
+A_WHILE = 0.5
+
+
+def elsewhere(function: Callable[[], object]) -> Callable[[], object]:
+    """Run the function on a connection of its own."""
+
+    def run() -> object:
+        try:
+            return function()
+        finally:
+            connection.close()
+
+    return run
+
+
+@contextmanager
+def started(function: Callable[[], object]) -> Iterator[Future]:
+    """Start a function in a thread, and wait for its end after the block."""
+    with ThreadPoolExecutor(1) as threads:
+        future = threads.submit(elsewhere(function))
+        time.sleep(A_WHILE)
+        yield future
+
+
+def save(respondent: Respondent, revision: int = 1) -> Outcome:
+    item = respondent.administration.published.survey.items.get(name="comment")
+    return save_page(
+        administration_id=respondent.administration_id,
+        respondent_id=respondent.pk,
+        issue=respondent.issue,
+        revision=revision,
+        rows=[AnswerRow(item.pk, "a", "mine")],
+    ).outcome
+
+
+def finish(respondent: Respondent, answers: int = 1) -> bool:
+    session = log_in_respondent(code_of(respondent))
+    reviewed = {"r": answers, "n": answers, "who": respondent.pk}
+    return completion.finish(session, signing.dumps(reviewed, salt=completion.SALT))
+
+
+@pytest.fixture
+def in_hand(administration, staff, maya):
+    """Maya has started, and is to be erased."""
+    log_in_respondent(code_of(maya))
+    erasure = order_erasure([maya.pk], ASKED, by=staff.dana)
+    return erasure.records.get()
+
+
+@contextmanager
+def erasing_until_the_end(monkeypatch, record: ErasedRecord) -> Iterator[Future]:
+    """Keep the transaction that erases open for a while."""
+    forget = erase.erased_ids.remember
+
+    def slowly(*args: object) -> None:
+        forget(*args)
+        time.sleep(2 * A_WHILE)
+
+    monkeypatch.setattr(erase.erased_ids, "remember", slowly)
+    with started(lambda: erase_person(record, record.erasure)) as future:
+        assert not future.done()
+        yield future
+    future.result()
+
+
+def is_erased(respondent: Respondent) -> bool:
+    row = Respondent.objects.get(pk=respondent.pk)
+    answers = Response.objects.filter(respondent_id=respondent.pk)
+    names = Identity.objects.filter(pk=respondent.pk)
+    return bool(row.erased_at) and not answers.exists() and not names.exists()
+
+
+def test_a_save_waits_for_the_erasing_and_is_refused(maya, in_hand, monkeypatch):
+    assert save(maya) is Outcome.SAVED
+    with erasing_until_the_end(monkeypatch, in_hand) as erasing:
+        assert save(maya, 2) is Outcome.WITHDRAWN
+        erasing.result()
+    assert is_erased(maya)
+
+
+def test_erasing_waits_for_a_save_and_deletes_it(maya, in_hand):
+    with ThreadPoolExecutor(1) as threads:
+        with transaction.atomic():
+            assert save(maya) is Outcome.SAVED
+            late = threads.submit(
+                elsewhere(lambda: erase_person(in_hand, in_hand.erasure))
+            )
+            time.sleep(A_WHILE)
+            assert not late.done()
+        late.result()
+    assert is_erased(maya)
+
+
+def test_without_the_lock_a_save_would_leave_an_answer(maya, in_hand, monkeypatch):
+    """The twin: nothing waits for the save that is under way."""
+    monkeypatch.setattr(erase, "lock_respondents", list)
+    monkeypatch.setattr(erase, "_empty_record", lambda *_: None)
+    monkeypatch.setattr(erase, "keep_groups_of_withdrawn", lambda *_: None)
+
+    def delete_without_mark(respondent: int, _: int) -> Counter[str]:
+        answers = Response.objects.filter(respondent_id=respondent)
+        return Counter(survey_response=answers._raw_delete(answers.db))
+
+    monkeypatch.setattr(erase, "delete_rows", delete_without_mark)
+    with ThreadPoolExecutor(1) as threads, transaction.atomic():
+        assert save(maya) is Outcome.SAVED
+        late = threads.submit(elsewhere(lambda: erase_person(in_hand, in_hand.erasure)))
+        late.result()
+    assert Response.objects.filter(respondent_id=maya.pk).exists()
+
+
+def test_finishing_waits_for_the_erasing_and_is_refused(maya, in_hand, monkeypatch):
+    session = log_in_respondent(code_of(maya))
+    reviewed = {"r": 0, "n": 0, "who": maya.pk}
+    signed = signing.dumps(reviewed, salt=completion.SALT)
+    with erasing_until_the_end(monkeypatch, in_hand) as erasing:
+        assert not completion.finish(session, signed)
+        erasing.result()
+    maya.refresh_from_db()
+    assert is_erased(maya) and maya.completed_at is None
+
+
+def test_a_finished_person_is_erased(maya, in_hand):
+    save(maya)
+    assert finish(maya)
+    erase_person(in_hand, in_hand.erasure)
+    assert is_erased(maya)
+
+
+def test_erasing_waits_for_a_roster_and_the_roster_for_the_erasing(
+    administration, maya, in_hand, monkeypatch
+):
+    with open_staging() as staging:
+        staging.lock(administration.pk)
+        with ThreadPoolExecutor(1) as threads:
+            late = threads.submit(
+                elsewhere(lambda: erase_person(in_hand, in_hand.erasure))
+            )
+            time.sleep(A_WHILE)
+            assert not late.done() and not is_erased(maya)
+            staging.execute("ROLLBACK")
+            late.result()
+    assert is_erased(maya)
+
+
+def test_a_roster_that_waited_skips_the_person(
+    administration, maya, in_hand, monkeypatch
+):
+    with erasing_until_the_end(monkeypatch, in_hand) as erasing:
+        report = run_import(administration, HEADER, MAYA)
+        erasing.result()
+    assert (report.added, report.changed) == (0, 0)
+    assert report.notes == {SKIPPED: 1}
+    assert is_erased(maya)
+
+
+@pytest.fixture
+def twin(administration, staff):
+    administration.coordinators_see_finished = True
+    administration.save(update_fields=["coordinators_see_finished"])
+    return invite(administration, staff.lincoln, "A-77", "Maya Zaragoza")
+
+
+def run_join(created: RecordJoin) -> None:
+    jobs.run(Job.objects.get(kind=joins.KIND, subject_id=created.pk).pk)
+
+
+def test_records_that_were_joined_first_are_both_erased(maya, twin, staff, in_hand):
+    joined = request_join(twin, maya, by=staff.dana)
+    run_join(joined)
+    joined.refresh_from_db()
+    assert joined.state == "joined", joined.message
+    erase_person(in_hand, in_hand.erasure)
+    assert is_erased(maya) and is_erased(twin)
+
+
+def test_a_join_that_waited_finds_nobody(maya, twin, staff, in_hand, monkeypatch):
+    joined = request_join(twin, maya, by=staff.dana)
+    with erasing_until_the_end(monkeypatch, in_hand) as erasing:
+        run_join(joined)
+        erasing.result()
+    job = Job.objects.get(kind=joins.KIND, subject_id=joined.pk)
+    assert job.message == GONE
+    assert is_erased(maya) and not is_erased(twin)
+
+
+def test_two_erasures_of_one_person_do_not_wait_for_each_other(maya, in_hand):
+    with ThreadPoolExecutor(2) as threads:
+        both = [
+            threads.submit(elsewhere(lambda: erase_person(in_hand, in_hand.erasure)))
+            for _ in range(2)
+        ]
+    for future in both:
+        future.result()
+    assert is_erased(maya)
