@@ -18,10 +18,10 @@ from provisioning.installation.server.versions import parse_version
 
 def main() -> int:
     parser = command_parser(__doc__)
-    parser.add_argument(
-        "--key", type=caller_path, required=True, help="the private SSH key"
-    )
-    parser.add_argument("--folder", type=caller_path, default="", help="(this one)")
+    add = parser.add_argument
+    add("tag", help="such as v1.2.0")
+    add("--key", type=caller_path, required=True, help="the private SSH key")
+    add("--folder", type=caller_path, default="", help="(this one)")
     options = parser.parse_args()
     parse_version(options.tag)
     if not options.key.is_file():
