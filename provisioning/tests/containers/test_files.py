@@ -56,7 +56,7 @@ def last(target: str, instruction: str) -> str:
 
 
 def installed() -> set[str]:
-    lists = re.findall(r"\binstall_packages ([^&\n]+)", TEXT)
+    lists = re.findall(r"(?:RUN|&&) install_packages ([^&\n]+)", TEXT)
     return {name for text in lists for name in text.replace("\\", "").split()}
 
 
