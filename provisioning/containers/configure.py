@@ -95,9 +95,8 @@ def variables_of(environment: dict[str, str] | os._Environ[str]) -> dict[str, ob
     if not isinstance(further, dict):
         raise Refusal(f'{FURTHER} is no object such as {{"taking_workers": 8}}')
     # The second through a tunnel, to the engineers' pages.
-    variables["allowed_hosts"] = ",".join(
-        filter(None, (variables.get("allowed_hosts"), "localhost"))
-    )
+    hosts = variables.get("allowed_hosts")
+    variables["allowed_hosts"] = f"{hosts},localhost" if hosts else "localhost"
     return {**variables, **further}
 
 

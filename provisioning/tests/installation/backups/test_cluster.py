@@ -119,8 +119,8 @@ def test_points_of_the_last_day_are_kept_and_backups_for_ever():
         )
     with connection.cursor() as cursor:
         cursor.execute(RECORD.format(name=POINT))
-    kept = [(run.kind, run.details.get("name")) for run in BackupRun.objects.all()]
-    assert kept == [("point", POINT), ("point", None), ("backup", None)]
+    runs = [(run.kind, run.details.get("name")) for run in BackupRun.objects.all()]
+    assert runs == [("point", POINT), ("point", None), ("backup", None)]
 
 
 def test_each_node_has_backups_under_a_name_of_its_own(host):

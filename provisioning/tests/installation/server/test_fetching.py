@@ -216,12 +216,14 @@ def test_a_folder_is_taken_as_it_is_only_without_a_signature(publisher, tmp_path
 def test_without_any_key_it_says_where_one_belongs(
     text, publisher, monkeypatch, tmp_path
 ):
-    own = tmp_path / "own_signers"
-    own.write_text(text)
-    monkeypatch.setattr(fetching, "SIGNERS", (tmp_path / "missing", own))
+    signers = tmp_path / "owners_signers"
+    signers.write_text(text)
+    monkeypatch.setattr(fetching, "SIGNERS", (tmp_path / "missing", signers))
     # Before anything is fetched.
     monkeypatch.setattr(fetching, "run_git", None)
-    with pytest.raises(Refusal, match=f"put the publisher's line into {own} .*Keys"):
+    with pytest.raises(
+        Refusal, match=f"put the publisher's line into {signers} .*Keys"
+    ):
         publisher.fetch()
 
 
