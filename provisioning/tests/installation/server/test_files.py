@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import json
 import os
 import pwd
 import re
@@ -94,6 +95,11 @@ def test_a_small_machine_has_neither_replica_nor_queue(standard, small):
         environment = (small / f"etc/app/{name}.env").read_text()
         assert "GROUNDSWELL_BROKER=''" in environment
         assert "REPLICA" not in environment
+
+
+def test_a_server_is_no_host_of_a_fleet(standard):
+    described = json.loads((standard / "etc/stack.json").read_text())
+    assert described["checkout_of_fleet"] == ""
 
 
 def test_templates_are_completely_rendered(standard, small):
