@@ -12,6 +12,7 @@ import errno
 import http.client
 import json
 import math
+import os
 import secrets
 import shutil
 import signal
@@ -315,6 +316,11 @@ def positive_integer(text: str, most: float = math.inf) -> int:
         bounds = "a number above 0" if most == math.inf else f"between 1 and {most}"
         raise argparse.ArgumentTypeError(f"{text} is not {bounds}")
     return int(text)
+
+
+def caller_path(text: str) -> Path:
+    """Return the path of a file as the caller sees it; commands run elsewhere."""
+    return Path(os.environ.get("CALLER_FOLDER", ""), text)
 
 
 port_number = partial(positive_integer, most=65535)

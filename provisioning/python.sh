@@ -5,6 +5,8 @@
 # Without caches each process would compile the whole project again, and each
 # process of the tests would rewrite all of their assertions.
 unset PYTHONDONTWRITEBYTECODE
+# Of the files that a command is given; it runs in the folder of the release.
+export CALLER_FOLDER="${CALLER_FOLDER-$PWD}"
 
 run_module() {
     module=$1

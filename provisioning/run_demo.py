@@ -56,15 +56,7 @@ def main() -> int:
     # Links in e-mails begin with this address.
     os.environ.setdefault("GROUNDSWELL_URL", address.rstrip("/"))
     data = Path(os.environ.get("GROUNDSWELL_DATA") or ROOT / ".demo").absolute()
-    environment = {
-        **os.environ,
-        "DJANGO_SETTINGS_MODULE": "settings.embedded",
-        "GROUNDSWELL_DATA": str(data),
-        # For made-up people nobody needs an authenticator.
-        "GROUNDSWELL_SECOND_FACTOR": "off",
-        # The demonstration's own feed is served there, without TLS.
-        "GROUNDSWELL_FEED_NETWORKS": "127.0.0.1/32",
-    }
+    environment = environment_of(data)
     with locked(data) as lock:
         listen(options.port).close()
         if options.fresh:
@@ -73,15 +65,7 @@ def main() -> int:
         with listen(0) as free:
             feed_port = free.getsockname()[1]
         collect_static(data / "collected", environment, replace=True)
-        feed = f"http://127.0.0.1:{feed_port}"
-        feed_options = [f"--feed-folder={data / 'feed'}", f"--feed-address={feed}"]
-        with step("Preparing the database and its data"):
-            loaded = output_of(
-                [PYTHON, *arguments_for("run_demo.load_data", options=feed_options)],
-                failing="The demonstration can't be prepared",
-                env=environment,
-            )
-        people = json.loads(loaded.splitlines()[-1])
+        people = prepare_data(data, environment, feed_port)
         # Another program may have taken the port in between.
         with listen(options.port) as listener:
             server = _start_server(environment, listener, lock)
@@ -115,6 +99,34 @@ def main() -> int:
         return 0
     finally:
         stop_process(server, worker, feed_server, seconds=20)
+
+
+def environment_of(data: Path) -> dict[str, str]:
+    return {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "settings.embedded",
+        "GROUNDSWELL_DATA": str(data),
+        # For made-up people nobody needs an authenticator.
+        "GROUNDSWELL_SECOND_FACTOR": "off",
+        # The demonstration's own feed is served there, without TLS.
+        "GROUNDSWELL_FEED_NETWORKS": "127.0.0.1/32",
+    }
+
+
+def prepare_data(
+    data: Path, environment: Mapping[str, str], feed_port: int
+) -> dict[str, Any]:
+    """Migrate and fill the database; return codes, staff and their password."""
+    feed = f"http://127.0.0.1:{feed_port}"
+    feed_options = [f"--feed-folder={data / 'feed'}", f"--feed-address={feed}"]
+    with step("Preparing the database and its data"):
+        loaded = output_of(
+            [PYTHON, *arguments_for("run_demo.load_data", options=feed_options)],
+            failing="The demonstration can't be prepared",
+            env=environment,
+        )
+    people: dict[str, Any] = json.loads(loaded.splitlines()[-1])
+    return people
 
 
 def parser() -> argparse.ArgumentParser:

@@ -59,36 +59,11 @@ def private_servers(
     folder = Path(tempfile.mkdtemp(prefix="groundswell-", dir=parent))
     # PostgreSQL and pgbouncer refuse to run as root.
     user = "postgres" if os.geteuid() == 0 else None
-    caller = pwd.getpwuid(os.geteuid()).pw_name
-    variables: dict[str, object] = {
-        "home": str(folder),
-        "run": str(folder),
-        "files_only": True,
-        "server_user": user or "",
-        "python": str(PYTHON),
-        "postgresql_bin": str(postgresql.postgresql_programs()),
-        # No program of these servers shows a time.
-        "time_zone": "UTC",
-        # No passwords: whoever may start the servers may use each role.
-        "postgresql_passwords": {},
-        "superusers": sorted({caller, user or caller}),
-        # The data are deleted after the tests anyway.
-        "initdb_options": "--no-sync",
-        "backup_repository": ("host" if to_host else "posix") if backs_up else "none",
-        # In the tests the owner does what the respondents' pool does.
-        "owner_settings": {"lock_timeout": "1s", "statement_timeout": "3s"},
-    }
+    variables = _variables_of(folder, user)
+    if backs_up:
+        variables["backup_repository"] = "host" if to_host else "posix"
     if to_host:
-        # Another host, which has no name but a number.
-        with closing(listen(0)) as probe:
-            port = probe.getsockname()[1]
-        variables |= {
-            "backup_host": "127.0.0.2",
-            "backup_host_folder": f"{folder}/host",
-            "backup_host_etc": f"{folder}/etc/backup/repository_host",
-            "backup_host_command": f"runuser -u {user} -- sh -c" if user else "sh -c",
-            "backup_port": port,
-        }
+        variables |= _variables_of_repository(folder, user)
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         options = ("--tags=files", f"--skip-tags={LEFT_OUT}")
@@ -103,6 +78,41 @@ def private_servers(
         for name in SOCKETS:
             _wait_for(folder, name, supervisor)
         yield folder
+
+
+def _variables_of(folder: Path, user: str | None) -> dict[str, object]:
+    caller = pwd.getpwuid(os.geteuid()).pw_name
+    return {
+        "home": str(folder),
+        "run": str(folder),
+        "files_only": True,
+        "server_user": user or "",
+        "python": str(PYTHON),
+        "postgresql_bin": str(postgresql.postgresql_programs()),
+        # No program of these servers shows a time.
+        "time_zone": "UTC",
+        # No passwords: whoever may start the servers may use each role.
+        "postgresql_passwords": {},
+        "superusers": sorted({caller, user or caller}),
+        # The data are deleted after the tests anyway.
+        "initdb_options": "--no-sync",
+        "backup_repository": "none",
+        # In the tests the owner does what the respondents' pool does.
+        "owner_settings": {"lock_timeout": "1s", "statement_timeout": "3s"},
+    }
+
+
+def _variables_of_repository(folder: Path, user: str | None) -> dict[str, object]:
+    """Return those of another host, which has no name but a number."""
+    with closing(listen(0)) as probe:
+        port = probe.getsockname()[1]
+    return {
+        "backup_host": "127.0.0.2",
+        "backup_host_folder": f"{folder}/host",
+        "backup_host_etc": f"{folder}/etc/backup/repository_host",
+        "backup_host_command": f"runuser -u {user} -- sh -c" if user else "sh -c",
+        "backup_port": port,
+    }
 
 
 def _run_script(folder: Path, name: str, user: str | None) -> None:

@@ -154,8 +154,16 @@ def parser() -> argparse.ArgumentParser:
         ("reload", reload, "Restart the workers without losing a request."),
         ("backup", backup, "Back up the database and uploaded files, or the keys."),
         ("restore", restore, "Build a new stack beside this one, as of any second."),
-        ("restore_point", restore_point, "Make a point of all nodes of a cluster."),
-        ("restore_cluster", restore_cluster, "Restore all nodes of a cluster to one."),
+        (
+            "restore_point",
+            restore_point,
+            "Make a point that all nodes of a cluster share.",
+        ),
+        (
+            "restore_cluster",
+            restore_cluster,
+            "Restore all nodes of a cluster to such a point, beside this one.",
+        ),
         (
             "upgrade_postgresql",
             upgrade_postgresql,
@@ -163,36 +171,14 @@ def parser() -> argparse.ArgumentParser:
         ),
         ("manage", None, "Run manage.py with the stack's environment."),
     ):
-        commands[name] = subparsers.add_parser(name, help=help_text, allow_abbrev=False)
+        commands[name] = subparsers.add_parser(
+            name, help=help_text, description=help_text, allow_abbrev=False
+        )
         commands[name].set_defaults(run=run)
     for name in ("up", "rebuild"):
-        commands[name].add_argument(
-            "--port",
-            type=lambda text: positive_integer(text, 65536 - len(PORTS)) if text else 0,
-            help="The first of six ports, kept for the next time; empty: the usual"
-            " ones, with nginx on 8080.",
-        )
+        add_port_option(commands[name])
     for name in ("up", "rebuild", "restore"):
-        commands[name].add_argument(
-            "--time-zone",
-            type=lambda text: ("time_zone", text),
-            action="append",
-            default=[],
-            dest="settings",
-            metavar="ZONE",
-            help="The state's time zone, such as America/Chicago, kept for the next"
-            " time; empty: this machine's.",
-        )
-        commands[name].add_argument(
-            "--set",
-            action="append",
-            type=setting,
-            default=[],
-            dest="settings",
-            metavar="NAME=VALUE",
-            help="A variable of provisioning/ansible, such as commit_delay=1000, kept"
-            " for the next time; empty: its usual value.",
-        )
+        add_setting_options(commands[name])
     add_backup_options(commands["backup"])
     add_restore_options(commands["restore"])
     add_cluster_options(commands["restore_cluster"])
@@ -207,6 +193,38 @@ def parser() -> argparse.ArgumentParser:
     ):
         add(flag, action="store_true", help=help_text)
     return parser
+
+
+def add_port_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--port",
+        type=lambda text: positive_integer(text, 65536 - len(PORTS)) if text else 0,
+        help="The first of six ports, kept for the next time; empty: the usual ones,"
+        " with nginx on 8080.",
+    )
+
+
+def add_setting_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--time-zone",
+        type=lambda text: ("time_zone", text),
+        action="append",
+        default=[],
+        dest="settings",
+        metavar="ZONE",
+        help="The state's time zone, such as America/Chicago, kept for the next time;"
+        " empty: this machine's.",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        type=setting,
+        default=[],
+        dest="settings",
+        metavar="NAME=VALUE",
+        help="A variable of provisioning/ansible, such as commit_delay=1000, kept for"
+        " the next time; empty: its usual value.",
+    )
 
 
 def setting(text: str) -> tuple[str, str]:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+from contextlib import suppress
 from pathlib import Path
 
 from provisioning.commands import ROOT, Refusal
@@ -16,16 +17,20 @@ LONGEST = 107 - len("/run/supervisor.sock.12345")
 PLAIN = re.compile(r"[\w./+@-]+")
 # For root, where other users may not read the checkout.
 SYSTEM_FOLDER = Path("/var/lib/groundswell")
+# Of the hosts of a fleet, `home` of group_vars/all/common.yml.
+FLEET_FOLDER = Path("/srv/groundswell")
 
 
 def stack_folder(given: str | None = None) -> Path:
     """Return the folder that is given, or in GROUNDSWELL_STACK, or `.stack`.
 
+    Of an installed server, and of a fleet's host, that of its servers.
     Where root starts the servers they run as a user of their own, who has to
     reach the folder.
     """
     given = given or os.environ.get("GROUNDSWELL_STACK")
-    folder = Path(given).absolute() if given else installed_folder() or ROOT / ".stack"
+    served = installed_folder() or fleet_folder()
+    folder = Path(given).absolute() if given else served or ROOT / ".stack"
     if os.geteuid() == 0 and not is_readable_by_all(folder.parent):
         if given:
             raise Refusal(
@@ -52,6 +57,18 @@ def installed_folder() -> Path | None:
     home = ROOT.parent.parent
     is_release = ROOT.parent.name == "releases" and is_installed(home)
     return home if is_release else None
+
+
+def fleet_folder() -> Path | None:
+    """Return the folder of a fleet's host if its programs run this code."""
+    return FLEET_FOLDER if checkout_of_fleet(FLEET_FOLDER) == str(ROOT) else None
+
+
+def checkout_of_fleet(folder: Path) -> str:
+    """Return where a fleet's host has its code; "" for any other folder."""
+    with suppress(OSError, ValueError):
+        return addresses_of(folder).get("checkout_of_fleet", "")
+    return ""
 
 
 def is_installed(folder: Path) -> bool:

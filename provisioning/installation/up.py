@@ -33,6 +33,7 @@ from provisioning.installation.playbook import run_playbook
 from provisioning.installation.postgresql import postgresql_programs, programs_of
 from provisioning.installation.stack_folder import (
     addresses_of,
+    checkout_of_fleet,
     is_installed,
     is_readable_by_all,
 )
@@ -186,6 +187,11 @@ def refuse_installed(folder: Path) -> None:
     if is_installed(folder):
         raise Refusal(
             f"{folder} is a server that people use: run provisioning/install instead"
+        )
+    if checkout_of_fleet(folder):
+        raise Refusal(
+            f"{folder} is of a host of a fleet: run its playbook instead, on the"
+            " machine from which you run Ansible"
         )
 
 

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from provisioning.commands import (
     ROOT,
     Refusal,
+    caller_path,
     command_parser,
     positive_integer,
     positive_number,
@@ -317,7 +318,7 @@ def main() -> int:
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = command_parser(
-        __doc__, epilog=f"{1 - HEADROOM:.0%}% of every server is left free."
+        __doc__, epilog=f"{1 - HEADROOM:.0%} of every server is left free."
     )
     add, up_to_1000 = parser.add_argument, partial(positive_integer, most=1000)
     add("--takers-per-hour", type=positive_number, help="starts in the busiest hour")
@@ -333,8 +334,8 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     )
     add("--web-cores", type=up_to_1000, default=8, help="of a web server (8)")
     add("--database-cores", type=up_to_1000, default=16, help="of the primary (16)")
-    add("--bench", type=Path, help="instead of .bench/latest.json")
-    add("--csv", type=Path, help="write the sheet there as well")
+    add("--bench", type=caller_path, help="instead of .bench/latest.json")
+    add("--csv", type=caller_path, help="write the sheet there as well")
     add("--inventory", action="store_true", help="print the variables for Ansible")
     options = parser.parse_args(arguments)
     if options.inventory and not options.takers_per_hour:

@@ -221,6 +221,18 @@ ALERTS = (
         " not rely on the others",
     ),
     Alert(
+        "NoRestorePoint",
+        "no restore point of the cluster is made",
+        "time() - groundswell_restore_point_timestamp_seconds"
+        f" > {thresholds.RESTORE_POINT_AGE} * 60",
+        "critical",
+        "all nodes can be restored to the last point only: `provisioning/stack logs"
+        " restore_points` on the coordinator's hosts says why, often a node that is"
+        " down; afterwards `provisioning/stack restore_point` there;"
+        " [points](citus.md#backups-and-points-of-all-nodes)",
+        "15m",
+    ),
+    Alert(
         "LogNotArchived",
         "the log is not archived",
         "time() - groundswell_log_archived_timestamp_seconds"

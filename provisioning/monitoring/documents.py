@@ -36,7 +36,7 @@ SECTIONS = {
     ),
     "Caches": ("cache_", "redis_"),
     "Jobs and workers": ("queue_", "jobs_", "workers_", "survey_day_"),
-    "Backups": ("backup_", "drill_", "log_"),
+    "Backups": ("backup_", "drill_", "restore_", "log_"),
     "Roster feeds": ("feed_",),
     "E-mails and message platforms": ("email_", "messages"),
     "Others": ("",),

@@ -14,6 +14,8 @@ REPLICA_LAG = 30
 ARCHIVE_DELAY = 600
 # Minutes.
 JOBS_WAIT = 15
+# Of four points, see `backup_point_minutes` of the role `backup`.
+RESTORE_POINT_AGE = 60
 # Days.
 CERTIFICATE_ENDS = 14
 BACKUP_CERTIFICATE_ENDS = 30

@@ -11,16 +11,17 @@ from __future__ import annotations
 from hashlib import file_digest
 from pathlib import Path
 
-from provisioning.commands import ROOT, Refusal, command_parser, output_of
+from provisioning.commands import ROOT, Refusal, caller_path, command_parser, output_of
 from provisioning.installation.server.fetching import NAMESPACE
 from provisioning.installation.server.versions import parse_version
 
 
 def main() -> int:
     parser = command_parser(__doc__)
-    parser.add_argument("tag", help="such as v1.2.0")
-    parser.add_argument("--key", type=Path, required=True, help="the private SSH key")
-    parser.add_argument("--folder", type=Path, default=Path.cwd(), help="(this one)")
+    add = parser.add_argument
+    add("tag", help="such as v1.2.0")
+    add("--key", type=caller_path, required=True, help="the private SSH key")
+    add("--folder", type=caller_path, default="", help="(this one)")
     options = parser.parse_args()
     parse_version(options.tag)
     if not options.key.is_file():

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 
-from provisioning.commands import Refusal, command_parser, output_of
+from provisioning.commands import Refusal, caller_path, command_parser, output_of
 from provisioning.installation.environment import (
     PRODUCTION,
     PYTHON,
@@ -45,7 +44,7 @@ def main() -> int:
 def parser() -> argparse.ArgumentParser:
     parser = command_parser(__doc__)
     parser.add_argument(
-        "--output", type=Path, metavar="FILE", help="instead of printing it"
+        "--output", type=caller_path, metavar="FILE", help="instead of printing it"
     )
     parser.add_argument(
         "--tests", action="store_true", help="with what only tests and development need"

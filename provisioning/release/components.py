@@ -136,6 +136,12 @@ VENDORED = (
         *("acorn", "8.19.0", "MIT", "pkg:npm/acorn@8.19.0"),
         *("survey/tests/javascript", "acorn.js", "acorn-LICENSE.txt", "tests"),
     ),
+    Vendored(
+        *("compose-go (the schema)", "2.16.2", "Apache-2.0"),
+        "pkg:golang/github.com/compose-spec/compose-go/v2@v2.16.2",
+        *("provisioning/tests/containers", "compose-spec.json"),
+        *("compose-spec-LICENSE.txt", "tests"),
+    ),
     # Answers of people in data sets of R, which rasch_agreement/make_data_sets.R reads.
     *(
         Vendored(

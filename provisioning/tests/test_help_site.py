@@ -7,11 +7,13 @@ import shutil
 from pathlib import Path
 
 import pytest
-from django.core.management import get_commands
+from django.core.management import get_commands, load_command_class
 
 from provisioning.commands import ROOT, Refusal
 from provisioning.help_site import build as help_site
 from provisioning.installation.environment import PYTHON
+from provisioning.installation.server import options as install_options
+from provisioning.installation.server import upgrade
 from provisioning.installation.stack import parser
 from provisioning.run import COMMANDS
 
@@ -20,6 +22,11 @@ GUIDES = ROOT / "docs" / "guides"
 # A command as a person would type it, in a text or in an example.
 COMMAND = re.compile(r"provisioning/([a-z_]+)(?: ([a-z_]+))?(?: ([a-z_]+))?")
 MANAGE = re.compile(r"manage\.py ([a-z_]+)")
+# With all that is typed behind it.
+CALL = re.compile(
+    r"(manage\.py|provisioning/(?:stack manage|stack|install|upgrade))"
+    r"(?: ([a-z_]+))?([^`|;&\n]*)"
+)
 LOADED = re.compile(
     r"<(?:link|script|img|iframe|source|form)\b[^>]*\b(?:href|src|action)=\"([^\"]*)\""
 )
@@ -167,14 +174,67 @@ def unknown_commands(text: str) -> list[str]:
     return unknown
 
 
+def options_of(program: str, name: str) -> set[str]:
+    """Return the options of a command, as its --help has them."""
+    if program in ("manage.py", "provisioning/stack manage"):
+        command = load_command_class(get_commands()[name], name)
+        parser_of = command.create_parser("manage.py", name)
+    elif program == "provisioning/stack":
+        [subcommands] = parser()._subparsers._group_actions
+        parser_of = subcommands.choices[name] if name else parser()
+    else:
+        parser_of = {
+            "provisioning/install": install_options.parser,
+            "provisioning/upgrade": upgrade.parser,
+        }[program]()
+    return set(parser_of._option_string_actions)
+
+
+def unknown_options(text: str) -> list[str]:
+    """Return the options in a text that its commands do not have."""
+    return [
+        f"{program} {name} {option}".replace("  ", " ")
+        for program, name, rest in CALL.findall(text.replace("\\\n", " "))
+        for option in re.findall(r"(?<!\S)--[a-z-]+", rest)
+        if option not in options_of(program, name)
+    ]
+
+
 @pytest.mark.parametrize(
     "page",
     [*sorted(HELP.rglob("*.md")), *sorted(GUIDES.glob("*.md"))],
     ids=lambda page: str(page.relative_to(ROOT / "docs")),
 )
-def test_commands_of_pages_exist(page):
-    code = re.findall(r"```.*?```|`[^`\n]+`", page.read_text(), re.DOTALL)
-    assert unknown_commands("\n".join(code)) == []
+def test_commands_of_pages_and_their_options_exist(page):
+    code = "\n".join(re.findall(r"```.*?```|`[^`\n]+`", page.read_text(), re.DOTALL))
+    assert unknown_commands(code) == []
+    assert unknown_options(code) == []
+
+
+def test_options_that_do_not_exist_are_named():
+    text = """provisioning/stack restore --at latest --into /srv/new; manage.py
+    sudo provisioning/install --host a.example.org \\
+        --mails smtp://b.example.org
+    provisioning/stack manage survey_day on --till 16:00 | cat --number
+    provisioning/upgrade 1.2.0 --yes"""
+    assert unknown_options(text) == [
+        "provisioning/stack restore --into",
+        "provisioning/install --mails",
+        "provisioning/stack manage survey_day --till",
+        "provisioning/upgrade --yes",
+    ]
+
+
+def test_pages_in_spanish_have_the_sections_of_those_in_english():
+    """The console's links lead to sections, and to the reader's language."""
+    pages = list((HELP / "es").rglob("*.md"))
+    assert len(pages) > 15
+    for page in pages:
+        english = HELP / "en" / page.relative_to(HELP / "es")
+        ids = [
+            re.findall(r"\{: #([\w-]+)", each.read_text()) for each in (page, english)
+        ]
+        assert ids[0] == ids[1], page
 
 
 def test_commands_that_do_not_exist_are_named():

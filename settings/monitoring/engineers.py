@@ -174,7 +174,7 @@ def read_feeds() -> dict[str, Any]:
 
 
 def read_backup_runs() -> dict[str, Any]:
-    """Return when backups and drills ended; None for what was never recorded.
+    """Return when backups, drills and restore points ended; None for never.
 
     The hosts of the database write the rows. One statement.
     """
@@ -185,6 +185,7 @@ def read_backup_runs() -> dict[str, Any]:
         last=Max("ended_at", filter=Q(kind=kind.BACKUP, ok=True)),
         failed=Max("ended_at", filter=Q(kind=kind.BACKUP, ok=False)),
         drill=Max("ended_at", filter=Q(kind=kind.DRILL, ok=True)),
+        point=Max("ended_at", filter=Q(kind=kind.POINT)),
         failed_drill=Max("ended_at", filter=Q(kind=kind.DRILL, ok=False)),
     )
 

@@ -134,6 +134,12 @@ SERVER_METRICS: dict[str, tuple[tuple[str, ...], str]] = {
         "1 if the last drill restored a database with the recorded rows and checksums,"
         " otherwise 0: do not rely on the backups until it is 1.",
     ),
+    "restore_point_timestamp_seconds": (
+        (),
+        "When the last point was made to which all nodes of a cluster can be restored;"
+        " 0 if none was. An hour ago: none is made; see provisioning/stack logs"
+        " restore_points. Absent: the database is no cluster.",
+    ),
     "log_archived_timestamp_seconds": (
         (),
         "When the primary's log was last archived. Minutes ago while pages are saved:"

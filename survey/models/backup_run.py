@@ -6,17 +6,22 @@ from accounts.tables import Table
 
 
 class BackupRun(Table):
-    """A backup, or a drill that restored one; written by the database's hosts."""
+    """A backup, a drill that restored one, or a restore point of a cluster.
+
+    Written by the database's hosts.
+    """
 
     class Kind(models.TextChoices):
         BACKUP = "backup"
         DRILL = "drill", "restore drill"
+        # Of the last day only: a cluster makes one every quarter of an hour.
+        POINT = "point", "restore point"
 
     kind = models.CharField(max_length=6, choices=Kind)
     ok = models.BooleanField()
     started_at = models.DateTimeField()
     ended_at = models.DateTimeField()
-    # What the command printed: label, bytes, seconds, or the error.
+    # What the command printed: label, bytes, seconds, name, or the error.
     details = models.JSONField()
 
     class Meta:

@@ -16,8 +16,9 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from provisioning.commands import Refusal, Stopped, step
+from provisioning.commands import Refusal, Stopped, caller_path, step
 from provisioning.installation.backups.operations import read_host
 from provisioning.installation.backups.repository import Backup, Repository
 from provisioning.installation.backups.restoring import (
@@ -51,6 +52,13 @@ MOVE_NODE = """
 SET citus.enable_metadata_sync = off;
 UPDATE pg_dist_node SET nodename = '{run}', nodeport = 5432 WHERE groupid = {node};
 """
+# For /metrics and the engineers' page, which would be full of older ones.
+RECORD = """
+INSERT INTO survey_backuprun (kind, ok, started_at, ended_at, details)
+VALUES ('point', true, now(), now(), '{{"name": "{name}"}}');
+DELETE FROM survey_backuprun
+WHERE kind = 'point' AND ended_at < now() - interval '1 day';
+"""
 PREPARED = "SELECT count(*) FROM pg_prepared_xacts"
 
 
@@ -59,7 +67,13 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--point", required=True, metavar="NAME", help="What restore_point has printed."
     )
-    add("--to", required=True, metavar="FOLDER", help="A new or an empty folder.")
+    add(
+        "--to",
+        type=caller_path,
+        required=True,
+        metavar="FOLDER",
+        help="A new or an empty folder.",
+    )
     only = (
         "Only this node; 0 is the coordinator. To set up a lost fleet's host with it."
     )
@@ -85,14 +99,28 @@ def make_restore_point(run: Path, port: int = 5432, *, host: str = "") -> str:
 
 
 def restore_point(folder: Path) -> int:
-    """Make a restore point where this host is the coordinator's primary."""
-    host = read_host(folder)
+    """Make and record a restore point where this host is the coordinator's primary."""
+    host = read_cluster_host(folder)
     run, port = folder / "run", host["primary_port"]
     if run_sql("SELECT pg_is_in_recovery()", run=run, port=port) == [["t"]]:
         print("This host is a standby: the coordinator's primary makes the points")
         return 0
-    print(make_restore_point(run, port), flush=True)
+    name = make_restore_point(run, port)
+    print(name, flush=True)
+    failing = "It was made, but not recorded"
+    run_sql(RECORD.format(name=name), run=run, port=port, failing=failing)
     return 0
+
+
+def read_cluster_host(folder: Path) -> dict[str, Any]:
+    """Return what the role `backup` wrote on a host of a cluster."""
+    host = read_host(folder)
+    if len(host["stanzas"]) < 2:
+        raise Refusal(
+            f"The database of {folder} is no cluster: provisioning/stack restore --at"
+            " restores it to any second, without points"
+        )
+    return host
 
 
 def time_of(point: str) -> datetime:
@@ -170,13 +198,13 @@ def introduce(runs: Sequence[Path]) -> None:
 
 def repositories_of(folder: Path) -> list[Repository]:
     """Return the backups of all nodes, the coordinator's first."""
-    host, repository = read_host(folder), Repository.of_stack(folder)
+    host, repository = read_cluster_host(folder), Repository.of_stack(folder)
     return [replace(repository, stanza=stanza) for stanza in host["stanzas"]]
 
 
-def restore_cluster(folder: Path, *, point: str, to: str, node: int | None) -> int:
+def restore_cluster(folder: Path, *, point: str, to: Path, node: int | None) -> int:
     """Restore the nodes of a cluster beside the running one; see --help."""
-    home = stack_folder(to)
+    home = stack_folder(str(to))
     if home.exists() and any(home.iterdir()):
         raise Refusal(f"{home} is not empty; name another folder")
     repositories = repositories_of(folder)

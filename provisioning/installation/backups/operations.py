@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from provisioning.commands import Refusal, listen, positive_integer, step
+from provisioning.commands import Refusal, caller_path, listen, positive_integer, step
 from provisioning.installation.backups.files import FileRepository
 from provisioning.installation.backups.records import archive_log, record_replica
 from provisioning.installation.backups.repository import PASSWORDS, Repository
@@ -47,6 +47,7 @@ def add_backup_options(parser: argparse.ArgumentParser) -> None:
     add("--full", action="store_true", help="Everything, not what has changed.")
     add(
         "--keys",
+        type=caller_path,
         metavar="FILE",
         help="The keys alone, encrypted with the passphrase in this file, which is"
         " kept elsewhere. Without the access-code key, login cards cannot be printed"
@@ -62,7 +63,13 @@ def add_restore_options(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="2026-11-24T09:30:00 (UTC), or latest: all that was archived.",
     )
-    add("--to", required=True, metavar="FOLDER", help="A new or an empty folder.")
+    add(
+        "--to",
+        type=caller_path,
+        required=True,
+        metavar="FOLDER",
+        help="A new or an empty folder.",
+    )
     add(
         "--port",
         type=lambda text: positive_integer(text, 65536 - len(PORTS)),
@@ -71,11 +78,11 @@ def add_restore_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def backup(folder: Path, *, full: bool, keys: str | None) -> int:
+def backup(folder: Path, *, full: bool, keys: Path | None) -> int:
     """Back up what this host has: the database, uploaded files, or with --keys keys."""
     host = read_host(folder)
     if keys:
-        return back_up_keys(host, Path(keys))
+        return back_up_keys(host, keys)
     if host["database"]:
         began = datetime.now(UTC)
         certificates = {}
@@ -199,10 +206,10 @@ def back_up_keys(host: dict[str, Any], passphrase: Path) -> int:
 
 
 def restore(
-    folder: Path, *, at: str, to: str, port: int, settings: Sequence[tuple[str, str]]
+    folder: Path, *, at: str, to: Path, port: int, settings: Sequence[tuple[str, str]]
 ) -> int:
     """Build a new stack in another folder, as of any second; see --help."""
-    home = stack_folder(to)
+    home = stack_folder(str(to))
     if home.exists() and any(home.iterdir()):
         raise Refusal(f"{home} is not empty; name another folder")
     if not (folder / "secrets" / "backup_passphrase").exists():

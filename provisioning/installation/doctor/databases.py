@@ -153,6 +153,19 @@ def judge_postgresql(server: Server, facts: Facts) -> Iterator[Finding]:
             "which programs hold them: SELECT usename, state, count(*) FROM"
             " pg_stat_activity GROUP BY 1, 2",
         )
+    yield from judge_stored_rows(facts)
+    if facts["archive_fails"]:
+        yield Finding(
+            "backup.archive",
+            ERROR,
+            "The log of the database can't be archived: what happens now can't be"
+            " restored to the minute",
+            f"{server.command}/stack logs backup: is the place of the backups away or"
+            " full?",
+        )
+
+
+def judge_stored_rows(facts: Facts) -> Iterator[Finding]:
     if facts["xids"] > XIDS_WARNING:
         yield Finding(
             "postgresql.wraparound",
@@ -179,15 +192,6 @@ def judge_postgresql(server: Server, facts: Facts) -> Iterator[Finding]:
             f"REINDEX DATABASE {DATABASE}, then ALTER DATABASE {DATABASE} REFRESH"
             " COLLATION VERSION, when few people answer:"
             " docs/guides/postgresql-upgrade.md",
-        )
-    if facts["archive_fails"]:
-        yield Finding(
-            "backup.archive",
-            ERROR,
-            "The log of the database can't be archived: what happens now can't be"
-            " restored to the minute",
-            f"{server.command}/stack logs backup: is the place of the backups away or"
-            " full?",
         )
 
 

@@ -35,7 +35,11 @@ from provisioning.installation.doctor.findings import (
     Unavailable,
 )
 from provisioning.installation.server.options import HOME
-from provisioning.installation.stack_folder import is_installed, stack_folder
+from provisioning.installation.stack_folder import (
+    checkout_of_fleet,
+    is_installed,
+    stack_folder,
+)
 
 CHECKS = (
     Check("programs", services.read_programs, services.judge_programs),
@@ -117,11 +121,16 @@ def main() -> int:
 def find_server() -> Server:
     """Return the installed server, or the stack of this checkout.
 
-    Raises Refusal if there is none, or if this user may not read it.
+    Raises Refusal if there is none, on a fleet's host, and if it may not be read.
     """
     home = HOME if is_there(HOME) and not named_stack() else stack_folder()
     if not (home / "etc").is_dir():
         raise Refusal(f"There is neither a server in {HOME} nor a stack in {home}")
+    if checkout_of_fleet(home):
+        raise Refusal(
+            "This is a host of a fleet, with a part of the servers: alerts say what is"
+            " wrong with all of them (docs/guides/alerts.md)"
+        )
     if is_installed(home) and os.geteuid() != 0:
         raise Refusal("Only root may look at an installed server: begin with sudo")
     return Server.at(home)

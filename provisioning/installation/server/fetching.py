@@ -59,9 +59,12 @@ def fetch_release(
     `source` is a git repository, an archive (a file or an https:// address), or with
     `unsigned` a folder. Without a version, the newest tag.
     """
+    keys = allowed_signers()
+    if not unsigned:
+        refuse_without_keys(keys)
     install_missing_programs()
     signers = work / "signers"
-    signers.write_text(allowed_signers())
+    signers.write_text(keys)
     files = work / "files"
     files.mkdir()
     is_archive = ARCHIVE.fullmatch(source)
@@ -95,6 +98,17 @@ def allowed_signers() -> str:
     """Return the lines of all files of keys; see ssh-keygen(1)."""
     texts = [path.read_text() for path in SIGNERS if path.exists()]
     return "\n".join(texts) + "\n"
+
+
+def refuse_without_keys(keys: str) -> None:
+    """Refuse before anything is fetched: no signature could be a known one."""
+    lines = map(str.strip, keys.splitlines())
+    if not any(line and not line.startswith("#") for line in lines):
+        raise Refusal(
+            "No key may sign releases here: put the publisher's line into"
+            f" {SIGNERS[-1]} (docs/guides/upgrade.md, Keys). --unsigned takes a release"
+            " that nobody has signed"
+        )
 
 
 # Tags

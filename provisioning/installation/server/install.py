@@ -175,7 +175,8 @@ def variables_of(options: InstallOptions) -> dict[str, object]:
         "version": ROOT.name,
         "server_user": SERVER_USER,
         "postgresql_bin": str(postgresql_programs()),
-        "allowed_hosts": [options.host],
+        # The second through a tunnel, to the engineers' pages.
+        "allowed_hosts": [options.host, "localhost"],
         "time_zone": options.time_zone,
         "mail_server": mail,
         "acme_authority": options.acme,

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from provisioning.commands import Refusal, command_parser
+from provisioning.commands import Refusal, caller_path, command_parser
 from provisioning.installation.stack import setting
 
 HOME = Path("/srv/groundswell")
@@ -50,8 +49,7 @@ def parse(
     if certificate and given["acme"]:
         raise Refusal("Choose --acme, or --certificate with --key")
     if certificate:
-        caller = Path(os.environ.get("CALLER_FOLDER", ""))
-        return given, CertificateFiles(caller / certificate, caller / key)
+        return given, CertificateFiles(caller_path(certificate), caller_path(key))
     return given, None
 
 

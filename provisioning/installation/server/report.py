@@ -123,8 +123,9 @@ def backup_tasks(options: InstallOptions) -> Iterator[str]:
             f" {COMMAND}/install --backup PLACE"
         )
     yield (
-        "Keep the keys elsewhere, without which no backup can be read:"
-        f" {COMMAND}/stack backup --keys FILE"
+        "Back up the keys, without which no backup can be read: write a passphrase"
+        f" into FILE, run {COMMAND}/stack backup --keys FILE, and keep the passphrase"
+        " elsewhere"
     )
 
 

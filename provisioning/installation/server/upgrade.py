@@ -11,7 +11,15 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from provisioning.commands import ROOT, Refusal, command_parser, fetch, output_of, step
+from provisioning.commands import (
+    ROOT,
+    Refusal,
+    caller_path,
+    command_parser,
+    fetch,
+    output_of,
+    step,
+)
 from provisioning.installation.environment import PRODUCTION, STACK, lock_of
 from provisioning.installation.postgresql import run_sql
 from provisioning.installation.promotion import stop_program
@@ -153,7 +161,7 @@ def refuse_survey_day() -> None:
 def source_of(given: str) -> str:
     """Return where the release is to come from; a path as seen by the caller."""
     if given:
-        path = Path(os.environ.get("CALLER_FOLDER", ""), given)
+        path = caller_path(given)
         return str(path.resolve()) if path.exists() else given
     if SOURCE.exists():
         return SOURCE.read_text()

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -32,12 +33,14 @@ from provisioning.measure.benchmarks.stack import (
 )
 from provisioning.measure.benchmarks.timed_requests import (
     SIZE,
+    SavesBeside,
     log_in,
     save_beside,
     send_requests,
     served,
     time_pages,
 )
+from provisioning.measure.load.crowd import Person
 from provisioning.measure.load.target import Target
 
 MOST = {
@@ -92,18 +95,7 @@ def main() -> int:
                 each = math.ceil(options.students / len(students))
                 send_requests(target, [islice(saves, each) for saves in students])
             alone = {ROLL_UP: rolled["seconds"], SCORE: scored["seconds"]}
-            beside = [
-                save_beside(
-                    partial(_seconds_again, application, command),
-                    name=NAMES[command],
-                    target=target,
-                    students=students,
-                    rounds=options.rounds,
-                    # As long as the command runs, beside the saves.
-                    seconds=max(10, 2 * seconds),
-                )
-                for command, seconds in alone.items()
-            ]
+            beside = _saves_beside(application, target, students, alone, options.rounds)
     [changes] = [time for path, time in pages.items() if CHANGES in path]
     figures = {
         "people": rolled["people"],
@@ -117,6 +109,28 @@ def main() -> int:
         "saves_lost_percent": round(max(each.lost_percent for each in beside), 1),
     }
     return conclude(figures, missed(figures, least={}, most=MOST))
+
+
+def _saves_beside(
+    application: Application,
+    target: Target,
+    students: Sequence[Person],
+    alone: Mapping[str, float],
+    rounds: int,
+) -> list[SavesBeside]:
+    """Save pages beside each command; `alone` has the seconds of each without."""
+    return [
+        save_beside(
+            partial(_seconds_again, application, command),
+            name=NAMES[command],
+            target=target,
+            students=students,
+            rounds=rounds,
+            # As long as the command runs, beside the saves.
+            seconds=max(10, 2 * seconds),
+        )
+        for command, seconds in alone.items()
+    ]
 
 
 def _time_roll_ups(application: Application) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from provisioning.commands import command_parser
 from provisioning.prove.citus.build import build_citus, find_archive
-from provisioning.prove.failovers.start import run_in_namespaces
+from provisioning.prove.failovers.start import install_programs
+from provisioning.prove.namespaces import run_in_namespaces
 
 DESCRIPTION = """\
 Builds a fleet with a Citus cluster from the example inventories, in network
@@ -26,7 +27,7 @@ MODULE = "provisioning.prove.citus.fleet_drill"
 def main() -> int:
     options = arguments()
     build_citus(find_archive(options.citus))
-    return run_in_namespaces(MODULE, options)
+    return run_in_namespaces(MODULE, options, install=install_programs)
 
 
 def arguments(command: list[str] | None = None) -> argparse.Namespace:

@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
-import signal
-import sys
 from pathlib import Path
 
-from provisioning.commands import (
-    Refusal,
-    command_parser,
-    scratch_folder,
-)
-from provisioning.installation.environment import (
-    PRODUCTION,
-    PYTHON,
-    STACK,
-    install_missing_packages,
-    prepare_environment,
-)
-from provisioning.processes import start_process
+from provisioning.commands import command_parser
+from provisioning.installation.environment import install_missing_packages
 from provisioning.prove.failovers.faults import FAULTS
+from provisioning.prove.namespaces import run_in_namespaces
 
 DESCRIPTION = """\
 Runs the database of a fleet in network namespaces of this machine: three hosts
@@ -39,13 +26,6 @@ no split, no saves lost (under A2), and a median of at most 15 seconds until
 saves succeed again. With --control split: 0 if the split was found.
 """
 MODULE = "provisioning.prove.failovers.__main__"
-# Everything that is started or mounted ends with the process namespace. A shell
-# is its first process, because that one has to reap what killed programs leave.
-NAMESPACES = (
-    *("unshare", "--net", "--mount", "--propagation=private", "--pid"),
-    *("--fork", "--kill-child", "--mount-proc"),
-    *("sh", "-c", '"$@"; exit $?', "sh"),
-)
 PACKAGES = ("failover", "haproxy", "worker", "firewall", "power_loss")
 
 
@@ -55,27 +35,11 @@ def main() -> int:
         for fault in FAULTS:
             print(f"{fault.name:<12} {fault.description}")
         return 0
-    return run_in_namespaces(MODULE, options)
+    return run_in_namespaces(MODULE, options, install=install_programs)
 
 
-def run_in_namespaces(module: str, options: argparse.Namespace) -> int:
-    """Run a module with the caller's arguments, in namespaces that end with it."""
-    if os.geteuid() != 0:
-        raise Refusal("Only root can make network namespaces; try sudo")
-    prepare_environment(PRODUCTION, STACK)
+def install_programs() -> None:
     install_missing_packages(*PACKAGES)
-    command = [*NAMESPACES, str(PYTHON), "-m", "provisioning", module]
-    with scratch_folder(options.folder, keep=options.keep) as folder:
-        process = start_process(
-            [*command, *sys.argv, f"--folder={folder}"],
-            parent_signal=signal.SIGKILL,
-        )
-        try:
-            return process.wait()
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGTERM)
-                process.wait()
 
 
 def arguments(command: list[str] | None = None) -> argparse.Namespace:

@@ -3,20 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
-import signal
-import sys
 
-from provisioning.commands import Refusal, command_parser, scratch_folder
-from provisioning.installation.environment import (
-    PRODUCTION,
-    PYTHON,
-    STACK,
-    install_missing_packages,
-    prepare_environment,
-)
-from provisioning.processes import start_process
-from provisioning.prove.failovers.start import NAMESPACES
+from provisioning.commands import command_parser
+from provisioning.installation.environment import install_missing_packages
+from provisioning.prove.namespaces import run_in_namespaces
 
 DESCRIPTION = """\
 Measures a stack with the fleet's firewall and without it, in turns: page saves and
@@ -34,24 +24,12 @@ MODULE = "provisioning.prove.firewall.__main__"
 
 
 def main() -> int:
-    options = arguments()
-    if os.geteuid() != 0:
-        raise Refusal("Only root can make network namespaces; try sudo")
-    prepare_environment(PRODUCTION, STACK)
-    # Later there is no network to fetch them from.
+    return run_in_namespaces(MODULE, arguments(), install=install_programs)
+
+
+def install_programs() -> None:
     install_missing_packages()
     install_missing_packages("firewall")
-    command = [*NAMESPACES, str(PYTHON), "-m", "provisioning", MODULE]
-    with scratch_folder(keep=options.keep) as folder:
-        process = start_process(
-            [*command, *sys.argv, f"--folder={folder}"], parent_signal=signal.SIGKILL
-        )
-        try:
-            return process.wait()
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGTERM)
-                process.wait()
 
 
 def arguments(command: list[str] | None = None) -> argparse.Namespace:

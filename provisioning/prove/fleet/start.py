@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import os
-import signal
-import sys
 from pathlib import Path
 
-from provisioning.commands import Refusal, command_parser, scratch_folder
-from provisioning.installation.environment import (
-    PRODUCTION,
-    PYTHON,
-    STACK,
-    install_packages,
-    path_of_program,
-    prepare_environment,
-)
-from provisioning.processes import start_process
+from provisioning.commands import command_parser
+from provisioning.installation.environment import install_packages, path_of_program
 from provisioning.prove.installing.drill import PACKAGES
 from provisioning.prove.installing.machine import PROGRAMS
+from provisioning.prove.namespaces import OF_PROCESSES, run_in_namespaces
 
 DESCRIPTION = """\
 Sets up a whole fleet on this machine, from an empty inventory to answered surveys: each
@@ -32,11 +22,9 @@ docs/decisions/0182-whole-fleet-drill.md says what is counted, and what only rea
 machines show. The last line is one JSON object. Exit status: 0 if no acknowledged
 answer was lost, all hosts came back, and the firewall kept its doors closed.
 """
-# Everything that is started or mounted ends with the process namespace, also the names
-# of the networks. A shell is its first process: it reaps what killed hosts leave.
+# The names of the networks end with the process namespace, too.
 NAMESPACES = (
-    *("unshare", "--mount", "--propagation=private", "--pid"),
-    *("--fork", "--kill-child", "--mount-proc"),
+    *OF_PROCESSES,
     *(
         "sh",
         "-c",
@@ -49,26 +37,16 @@ KINDS = ("web", "worker", "queue", "cache", "standby", "primary", "balancer")
 
 
 def main() -> int:
-    options = arguments()
-    if os.geteuid() != 0:
-        raise Refusal("Only root can make network namespaces; try sudo")
+    return run_in_namespaces(
+        MODULE, arguments(), install=install_programs, namespaces=NAMESPACES
+    )
+
+
+def install_programs() -> None:
     programs = (*PROGRAMS, "nft")
     packages = {**PACKAGES, "nft": "nftables"}
     if missing := [packages.get(it, it) for it in programs if not path_of_program(it)]:
         install_packages(missing)
-    prepare_environment(PRODUCTION, STACK)
-    command = [*NAMESPACES, str(PYTHON), "-m", "provisioning", MODULE]
-    with scratch_folder(options.folder, keep=options.keep) as folder:
-        process = start_process(
-            [*command, *sys.argv, f"--folder={folder}"],
-            parent_signal=signal.SIGKILL,
-        )
-        try:
-            return process.wait()
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGTERM)
-                process.wait()
 
 
 def arguments(command: list[str] | None = None) -> argparse.Namespace:

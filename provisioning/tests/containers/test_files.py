@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 import yaml
 
@@ -54,7 +56,7 @@ def last(target: str, instruction: str) -> str:
 
 
 def installed() -> set[str]:
-    lists = re.findall(r"install --yes --no-install-recommends ([^&\n]+)", TEXT)
+    lists = re.findall(r"(?:RUN|&&) install_packages ([^&\n]+)", TEXT)
     return {name for text in lists for name in text.replace("\\", "").split()}
 
 
@@ -187,6 +189,32 @@ def test_variables_are_those_of_the_settings():
     assert read <= written
     variables = {*configure.VARIABLES.values(), *configure.LISTS.values()}
     assert all(re.search(rf"\b{each}\b", template) for each in variables)
+
+
+def problems(document: dict[str, Any]) -> list[str]:
+    """Return what is not as the specification of compose files has it."""
+    schema = json.loads((Path(__file__).parent / "compose-spec.json").read_text())
+    errors = jsonschema.Draft202012Validator(schema).iter_errors(document)
+    return ["/".join(map(str, each.absolute_path)) for each in errors]
+
+
+def test_the_compose_file_is_as_its_specification_has_it():
+    assert problems(yaml.safe_load(COMPOSE.read_text())) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("stop_grace", "30s"),
+        ("ports", "443:8443"),
+        ("depends_on", {"taking": {"condition": "healthy"}}),
+        ("restart", True),
+    ],
+)
+def test_a_wrong_line_of_it_is_noticed(name, value):
+    document = yaml.safe_load(COMPOSE.read_text())
+    document["services"]["nginx"][name] = value
+    assert any(each.startswith("services/nginx") for each in problems(document))
 
 
 def test_a_compose_program_takes_the_file():

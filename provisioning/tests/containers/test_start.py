@@ -141,10 +141,14 @@ def test_variables_that_cannot_be_read_are_named():
         }
     )
     assert variables == {
-        "allowed_hosts": "a.example.org",
+        "allowed_hosts": "a.example.org,localhost",
         "feed_networks": ["10.0.0.0/8", "10.1.0.0/16"],
         "taking_workers": 8,
     }
+
+
+def test_without_a_name_it_is_that_of_this_machine():
+    assert configure.variables_of({}) == {"allowed_hosts": "localhost"}
 
 
 @pytest.mark.parametrize("name", ["taking", "console", "worker", "manage"])

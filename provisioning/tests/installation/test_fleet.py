@@ -61,6 +61,13 @@ def test_each_host_has_its_own_programs_only(fleet):
     }
 
 
+@pytest.mark.parametrize("host", ["db1", "web1", "worker1"])
+def test_each_host_says_where_its_code_is(host, fleet):
+    """So that `provisioning/stack` there finds the host's servers."""
+    described = json.loads((fleet / host / "etc/stack.json").read_text())
+    assert described["checkout_of_fleet"] == "/srv/groundswell-checkout"
+
+
 def test_templates_are_completely_rendered(fleet):
     written = [path for path in fleet.glob("*/etc/**/*") if path.is_file()]
     assert len(written) > 100

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from provisioning.commands import Refusal
 from provisioning.installation import stack as stack_command
+from provisioning.installation.backups.cluster import restore_cluster, restore_point
 from provisioning.installation.stack import (
     down,
     parser,
@@ -24,9 +27,51 @@ def test_an_empty_port_means_the_usual_ones():
     assert parser().parse_args(["up"]).port is None
 
 
+def test_options_of_a_cluster_are_read():
+    assert vars(parser().parse_args(["restore_point"])) == {"run": restore_point}
+    arguments = ["restore_cluster", "--point=2026-11-30T16:15:00Z-db1", "--to=/srv/new"]
+    assert vars(parser().parse_args(arguments)) == {
+        "run": restore_cluster,
+        "point": "2026-11-30T16:15:00Z-db1",
+        "to": Path("/srv/new"),
+        "node": None,
+    }
+    assert parser().parse_args([*arguments, "--node=2"]).node == 2
+
+
+def test_files_are_those_of_the_callers_folder(monkeypatch):
+    monkeypatch.setenv("CALLER_FOLDER", "/home/maya")
+    arguments = ["restore_cluster", "--point=a", "--to=restored"]
+    assert parser().parse_args(arguments).to == Path("/home/maya/restored")
+    arguments = ["restore", "--at=latest", "--to=restored"]
+    assert parser().parse_args(arguments).to == Path("/home/maya/restored")
+    arguments = ["backup", "--keys=passphrase"]
+    assert parser().parse_args(arguments).keys == Path("/home/maya/passphrase")
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("restore_point", "Make a point that all nodes of a cluster share."),
+        ("restore_cluster", "Only this node; 0 is the coordinator."),
+        ("restore", "latest: all that was archived."),
+        ("down", "Stop every server; the data stay."),
+    ],
+)
+def test_each_command_has_help(command, words, capsys):
+    with pytest.raises(SystemExit) as ended:
+        parser().parse_args([command, "--help"])
+    assert ended.value.code == 0
+    assert words in " ".join(capsys.readouterr().out.split())
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
+        ["restore_point", "--point=2026-11-30T16:15:00Z-db1"],
+        ["restore_cluster", "--to=/srv/new"],
+        ["restore_cluster", "--point=2026-11-30T16:15:00Z-db1"],
+        ["restore_cluster", "--point=a", "--to=b", "--node=first"],
         ["up", "--port=0"],
         # Four more ports follow it.
         ["up", "--port=65532"],

@@ -13,6 +13,7 @@ from provisioning.installation.stack_folder import (
     is_readable_by_all,
     stack_folder,
 )
+from provisioning.installation.up import refuse_installed
 
 
 @pytest.fixture
@@ -23,6 +24,35 @@ def as_user(monkeypatch):
 
 def test_the_stack_is_in_the_checkout(as_user):
     assert stack_folder() == ROOT / ".stack"
+
+
+@pytest.mark.parametrize(
+    ("checkout", "folder"),
+    [(str(ROOT), "served"), ("/srv/elsewhere", ".stack"), ("", ".stack")],
+)
+def test_a_fleets_host_has_its_servers_where_the_playbook_put_them(
+    checkout, folder, as_user, monkeypatch, tmp_path
+):
+    served = tmp_path / "served"
+    monkeypatch.setattr(module, "FLEET_FOLDER", served)
+    assert stack_folder() == ROOT / ".stack"
+    (served / "etc").mkdir(parents=True)
+    written = json.dumps({"checkout_of_fleet": checkout})
+    (served / "etc/stack.json").write_text(written)
+    assert stack_folder().name == folder
+    assert stack_folder("/srv/stack") == Path("/srv/stack")
+
+
+def test_a_fleets_host_is_not_made_a_stack(tmp_path):
+    (tmp_path / "etc").mkdir()
+    described = tmp_path / "etc/stack.json"
+    described.write_text(json.dumps({"checkout_of_fleet": "/srv/code"}))
+    with pytest.raises(Refusal, match="of a host of a fleet: run its playbook"):
+        refuse_installed(tmp_path)
+    # A stack says nothing of a fleet, nor does what an older release has written.
+    for stack in ({"checkout_of_fleet": ""}, {}):
+        described.write_text(json.dumps(stack))
+        refuse_installed(tmp_path)
 
 
 def test_the_environment_may_name_another_folder(as_user, monkeypatch):

@@ -68,7 +68,25 @@ def test_the_last_backup_that_succeeded_and_the_last_drill_are_published(probe):
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="has no archive")
 def test_what_never_happened_has_no_sample(probe):
     names = {name for name, _, _ in read_backups().samples}
-    assert not names & {"backup_timestamp_seconds", "drill_ok"}
+    assert not names & {
+        *("backup_timestamp_seconds", "drill_ok", "restore_point_timestamp_seconds")
+    }
+
+
+@pytest.mark.django_db
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="has no archive")
+def test_the_last_restore_point_of_a_cluster_is_published(probe, settings):
+    def published() -> float:
+        samples = {name: value for name, value, _ in read_backups().samples}
+        return samples["restore_point_timestamp_seconds"]
+
+    settings.IS_DISTRIBUTED = True
+    # None was made, which the alert has to tell.
+    assert published() == 0
+    run_of("point", days=2)
+    last = run_of("point", days=1)
+    run_of("backup", days=0)
+    assert published() == pytest.approx(last.ended_at.timestamp())
 
 
 @pytest.mark.django_db

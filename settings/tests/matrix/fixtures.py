@@ -385,15 +385,53 @@ def create_place(
     """
     is_second_school = district is not None
     if district is None:
-        district = District.objects.create(code=f"{mark}-d", name=f"{name} {mark}")
-        shared.districts.add(district)
-        contact = {"name": mark, "contact_name": f"Office of {mark}"}
-        PlaceSettings.objects.create(district=district, **contact)
+        district = create_district(name, mark, shared)
     school = district.schools.create(code=f"{mark}-s", name=f"School of {mark}")
     schools = [school] if is_second_school else []
     PlaceSettings.objects.create(school=school)
     staff = create_staff(mark, district, school)
     administrator, coordinator, _ = staff
+    administration = create_rounds(mark, published, district, schools)
+    if not is_second_school:
+        create_module(mark, published, shared, district)
+    respondent = create_respondent(administration, school, published, mark)
+    respondent_of_shared = create_respondent(shared, school, published, mark)
+    for scored in (administration, shared):
+        create_scores(scored, school)
+    create_join(mark, respondent, administrator)
+    surveys = create_surveys(mark, administrator, district)
+    parents = create_parents_objects(
+        mark, surveys["published_own"], school, schools, administrator
+    )
+    code = code_of(parents["open_code"])
+    return PlaceObjects(
+        mark,
+        district,
+        school,
+        *staff,
+        administration,
+        secrets=[
+            *codes_of(respondent),
+            *codes_of(respondent_of_shared),
+            *(code, format_code(code)),
+        ],
+        objects={
+            "published": published,
+            "shared": shared,
+            "respondent": respondent,
+            "respondent_of_shared": respondent_of_shared,
+            "membership": coordinator.memberships.get(),
+            **surveys,
+            **parents,
+            **create_other_objects(mark, school, administration, shared, staff),
+        },
+    )
+
+
+def create_rounds(
+    mark: str, published: PublishedSurvey, district: District, schools: list[School]
+) -> Administration:
+    """Create the place's own round, which is returned, and one of the state there."""
     administration = create_administration(
         f"{mark}-students",
         published,
@@ -406,64 +444,67 @@ def create_place(
         f"{mark}-from-the-state",
         published,
         role="teacher",
-        **({"schools": schools} if is_second_school else {"districts": [district]}),
+        **({"schools": schools} if schools else {"districts": [district]}),
     )
-    if not is_second_school:
-        create_module(mark, published, shared, district)
-    respondent = create_respondent(administration, school, published, mark)
-    respondent_of_shared = create_respondent(shared, school, published, mark)
-    for scored in (administration, shared):
-        create_scores(scored, school)
-    create_join(mark, respondent, administrator)
-    surveys = create_surveys(mark, administrator, district)
+    return administration
+
+
+def create_district(name: str, mark: str, shared: Administration) -> District:
+    district = District.objects.create(code=f"{mark}-d", name=f"{name} {mark}")
+    shared.districts.add(district)
+    contact = {"name": mark, "contact_name": f"Office of {mark}"}
+    PlaceSettings.objects.create(district=district, **contact)
+    return district
+
+
+def create_parents_objects(
+    mark: str,
+    published: PublishedSurvey,
+    school: School,
+    schools: list[School],
+    administrator: User,
+) -> dict[str, Any]:
+    """Create a round of parents, who begin with an open code of the school."""
     parents = create_administration(
         f"{mark}-own-survey",
-        surveys["published_own"],
+        published,
         role="parent",
-        district=district,
+        district=school.district,
         schools=schools,
         denominator="count",
     )
     open_code = create_open_code(
         administration=parents, school=school, by=administrator, label=mark, limit=1
     )
-    return PlaceObjects(
-        mark,
-        district,
-        school,
-        *staff,
-        administration,
-        secrets=[
-            *codes_of(respondent),
-            *codes_of(respondent_of_shared),
-            code_of(open_code),
-            format_code(code_of(open_code)),
-        ],
-        objects={
-            "published": published,
-            "shared": shared,
-            "wave": administration.wave,
-            "holiday": create_holiday(mark, district),
-            "open_code": open_code,
-            "email_step": create_email_step(mark, administration, administrator),
-            "parents": parents,
-            "erasure": create_erasure(district, administrator),
-            "listed_id": create_listed_id(mark, administration, school, administrator),
-            "listed_id_of_shared": create_listed_id(
-                mark, shared, school, administrator
-            ),
-            **create_open_code_jobs(mark, open_code, administrator),
-            "respondent": respondent,
-            "respondent_of_shared": respondent_of_shared,
-            "membership": coordinator.memberships.get(),
-            "invited": create_invited_member(mark, school),
-            **create_files(mark, administration, shared, staff),
-            **surveys,
-            **create_message_platform(mark, district, administrator),
-            **create_feed(mark, district, administrator, administration),
-            **create_personal_objects(mark, administrator),
-        },
-    )
+    return {
+        "parents": parents,
+        "open_code": open_code,
+        **create_open_code_jobs(mark, open_code, administrator),
+    }
+
+
+def create_other_objects(
+    mark: str,
+    school: School,
+    administration: Administration,
+    shared: Administration,
+    staff: tuple[User, User, User],
+) -> dict[str, Any]:
+    """Create an object of each further kind that belongs to the place."""
+    administrator, district = staff[0], school.district
+    return {
+        "wave": administration.wave,
+        "holiday": create_holiday(mark, district),
+        "erasure": create_erasure(district, administrator),
+        "email_step": create_email_step(mark, administration, administrator),
+        "listed_id": create_listed_id(mark, administration, school, administrator),
+        "listed_id_of_shared": create_listed_id(mark, shared, school, administrator),
+        "invited": create_invited_member(mark, school),
+        **create_files(mark, administration, shared, staff),
+        **create_message_platform(mark, district, administrator),
+        **create_feed(mark, district, administrator, administration),
+        **create_personal_objects(mark, administrator),
+    }
 
 
 def create_module(
@@ -1127,7 +1168,6 @@ def forms_for(route: Route, place: PlaceObjects) -> list[FormData]:
 
     Only a form that is otherwise valid reaches the check of the place.
     """
-    now = timezone.now()
     school, district = place.school.pk, place.district.pk
     # With names: those without need results, which open surveys have not.
     names = {"identities": "on", "reason": "Consent has to be checked."}
@@ -1168,22 +1208,25 @@ def forms_for(route: Route, place: PlaceObjects) -> list[FormData]:
             {"format": "csv", "place": f"school-{school}"},
             {"format": "csv", "place": f"district-{district}"},
         ],
-        "administration_open": [
-            {
-                "name": "new-one",
-                "second": "on",
-                "owner": district,
-                "published": place.published_own.pk,
-                "role": "student",
-                "wave": place.wave.pk,
-                "districts": district,
-                "schools": school,
-                "opens_at": f"{now:%Y-%m-%dT%H:%M}",
-                "closes_at": f"{now + timedelta(days=9):%Y-%m-%dT%H:%M}",
-            }
-        ],
+        "administration_open": [round_form(place)],
     }
     return [form_values_of(place), *valid_forms.get(route.name, ())]
+
+
+def round_form(place: PlaceObjects) -> FormData:
+    now = timezone.now()
+    return {
+        "name": "new-one",
+        "second": "on",
+        "owner": place.district.pk,
+        "published": place.published_own.pk,
+        "role": "student",
+        "wave": place.wave.pk,
+        "districts": place.district.pk,
+        "schools": place.school.pk,
+        "opens_at": f"{now:%Y-%m-%dT%H:%M}",
+        "closes_at": f"{now + timedelta(days=9):%Y-%m-%dT%H:%M}",
+    }
 
 
 def queries_for(place: PlaceObjects) -> list[FormData]:

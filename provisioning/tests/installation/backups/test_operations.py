@@ -34,13 +34,13 @@ def test_keys_need_a_passphrase(tmp_path):
     home = stack_of(tmp_path / "home", keys="/secrets")
     for path in (empty, tmp_path / "none"):
         with pytest.raises(Refusal, match="has no passphrase in it"):
-            backup(home, full=False, keys=str(path))
+            backup(home, full=False, keys=path)
 
 
 def test_keys_of_a_fleet_are_elsewhere(tmp_path):
     home = stack_of(tmp_path / "home")
     with pytest.raises(Refusal, match="on the machine that runs Ansible"):
-        backup(home, full=False, keys="passphrase")
+        backup(home, full=False, keys=Path("passphrase"))
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_restore_that_would_overwrite_or_cannot_decrypt_is_refused(
     path.parent.mkdir(exist_ok=True)
     path.touch()
     with pytest.raises(Refusal, match=reason):
-        restore(tmp_path, at="latest", to=str(tmp_path / "to"), port=9000, settings=())
+        restore(tmp_path, at="latest", to=tmp_path / "to", port=9000, settings=())
     assert path.exists()
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from provisioning.commands import ROOT, scratch_folder
+from provisioning.commands import ROOT, Refusal, scratch_folder
 from provisioning.installation.doctor import (
     databases,
     doctor,
@@ -405,6 +405,16 @@ def test_the_command_refuses_where_there_is_no_server(folder):
         text=True,
     )
     assert done.returncode == 1 and "nor a stack in" in done.stderr
+
+
+def test_a_host_of_a_fleet_has_too_little_to_judge(tmp_path, monkeypatch):
+    (tmp_path / "etc").mkdir()
+    described = {"checkout_of_fleet": "/srv/code"}
+    (tmp_path / "etc/stack.json").write_text(json.dumps(described))
+    monkeypatch.setenv("GROUNDSWELL_STACK", "named")
+    monkeypatch.setattr(doctor, "stack_folder", lambda: tmp_path)
+    with pytest.raises(Refusal, match="host of a fleet.*docs/guides/alerts.md"):
+        doctor.find_server()
 
 
 def test_the_command_examines_a_stack_that_does_not_run(folder):

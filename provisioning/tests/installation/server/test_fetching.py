@@ -212,8 +212,24 @@ def test_a_folder_is_taken_as_it_is_only_without_a_signature(publisher, tmp_path
         publisher.fetch(folder)
 
 
-def test_no_key_takes_nothing(publisher, monkeypatch, tmp_path):
-    monkeypatch.setattr(fetching, "SIGNERS", (tmp_path / "missing",))
-    publisher.release("1.1.0")
-    with pytest.raises(Refusal, match="has no signature"):
+@pytest.mark.parametrize("text", ["", "\n# Nobody yet: NAME ssh-ed25519 AAAA\n"])
+def test_without_any_key_it_says_where_one_belongs(
+    text, publisher, monkeypatch, tmp_path
+):
+    signers = tmp_path / "owners_signers"
+    signers.write_text(text)
+    monkeypatch.setattr(fetching, "SIGNERS", (tmp_path / "missing", signers))
+    # Before anything is fetched.
+    monkeypatch.setattr(fetching, "run_git", None)
+    with pytest.raises(
+        Refusal, match=f"put the publisher's line into {signers} .*Keys"
+    ):
         publisher.fetch()
+
+
+def test_a_key_that_the_owner_of_the_machine_added_is_enough(publisher, monkeypatch):
+    monkeypatch.setattr(
+        fetching, "SIGNERS", (publisher.folder / "missing", fetching.SIGNERS[0])
+    )
+    publisher.release("1.1.0")
+    assert publisher.fetch().signer == "maya"

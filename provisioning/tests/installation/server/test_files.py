@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import json
 import os
 import pwd
 import re
@@ -44,7 +45,7 @@ def render_server(folder: Path, size: str) -> Path:
         app_user="",
         superusers=[user],
         postgresql_bin=str(postgresql_programs()),
-        allowed_hosts=[HOST],
+        allowed_hosts=[HOST, "localhost"],
         time_zone="America/Chicago",
         mail_server="smtp+tls://user:mailsecret@mail.example.org:587",
         acme_authority="https://authority.example.org/dir",
@@ -96,6 +97,11 @@ def test_a_small_machine_has_neither_replica_nor_queue(standard, small):
         assert "REPLICA" not in environment
 
 
+def test_a_server_is_no_host_of_a_fleet(standard):
+    described = json.loads((standard / "etc/stack.json").read_text())
+    assert described["checkout_of_fleet"] == ""
+
+
 def test_templates_are_completely_rendered(standard, small):
     for home in (standard, small):
         written = [path for path in (home / "etc").rglob("*") if path.is_file()]
@@ -118,8 +124,10 @@ def test_it_listens_with_tls_under_its_name(standard):
         if not line.startswith(("127.0.0.1:", "unix:"))
     ]
     assert len(public) == 2
+    # As the help for operators says: https://localhost:8082/engineers/.
+    assert "listen 127.0.0.1:8082 ssl http2;" in written
     console = (standard / "etc/app/console.env").read_text()
-    assert f"GROUNDSWELL_HOSTS='{HOST}'" in console
+    assert f"GROUNDSWELL_HOSTS='{HOST},localhost'" in console
     assert "GROUNDSWELL_TLS=on" in console
     assert f"GROUNDSWELL_URL='https://{HOST}'" in console
 

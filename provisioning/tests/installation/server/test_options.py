@@ -22,6 +22,7 @@ from provisioning.installation.server.checks import (
     option_problems,
     system_problem,
 )
+from provisioning.installation.server.install import variables_of
 from provisioning.installation.server.options import (
     ACME,
     CertificateFiles,
@@ -93,6 +94,12 @@ def test_files_are_those_of_the_callers_folder(monkeypatch):
     monkeypatch.setenv("CALLER_FOLDER", "/home/maya")
     _, files = parse(["--certificate", "a.pem", "--key", "/etc/b.key"])
     assert files == CertificateFiles(Path("/home/maya/a.pem"), Path("/etc/b.key"))
+
+
+def test_engineers_come_through_a_tunnel_under_the_name_of_their_own_machine():
+    variables = variables_of(InstallOptions(**GOOD, time_zone="America/Chicago"))
+    # Links begin with the first one.
+    assert variables["allowed_hosts"] == ["survey.example.org", "localhost"]
 
 
 def test_an_unreadable_file_of_options_is_named(tmp_path):
