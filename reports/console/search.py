@@ -153,7 +153,7 @@ def _found_schools(schools: QuerySet[School]) -> list[SearchResult]:
     return [
         SearchResult(
             school.name,
-            f"{school.district.name}, {school.code}",
+            ", ".join(filter(None, (school.district.name, school.distinct_code))),
             reverse("rates_school", args=[school.pk]),
         )
         for school in schools.select_related("district").order_by("name", "pk")[

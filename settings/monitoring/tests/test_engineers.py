@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from datetime import timedelta
 
@@ -64,6 +65,15 @@ def test_the_tables_of_the_admin_are_one_link_away(engineer):
     assert 'href="/engineers/tables/"' in engineer.get("/engineers/").text
     tables = engineer.get("/engineers/tables/").text
     assert "Administrations" in tables and "/engineers/accounts/user/" in tables
+
+
+def test_the_page_leads_nowhere_that_an_engineer_may_not_open(engineer):
+    """Engineers without a role have neither the console's home page nor its search."""
+    page = engineer.get("/engineers/").text
+    addresses = set(re.findall(r'<(?:a|form)[^>]* (?:href|action)="(/[^"#]*)"', page))
+    assert {"/engineers/", "/engineers/tables/", "/console/me/"} <= addresses
+    closed = {at for at in addresses if engineer.get(at).status_code in (403, 404)}
+    assert not closed
 
 
 def test_without_backups_and_jobs_the_page_says_so(engineer):
