@@ -384,8 +384,8 @@ class PublicPage:
             is_hidden = name in scores and score is None
             lines.append(ScoreLine(label, shown, is_positive, is_hidden=is_hidden))
         trend: tuple[ScoreLine, ...] = ()
-        if scores := self._comparable_scores(definition):
-            before, now = scores
+        if comparable := self._comparable_scores(definition):
+            before, now = comparable
             earlier = ScoreLine(self._title_before, before, is_positive)
             trend = earlier, replace(lines[0], score=now)
             lines[0] = trend[1]

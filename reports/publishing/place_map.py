@@ -37,8 +37,11 @@ def schools_by_district() -> dict[int, list[tuple[float, float]]]:
     """
     rows = SchoolListing.objects.filter(latitude__isnull=False, closed=False).order_by()
     located: dict[int, list[tuple[float, float]]] = {}
-    for key, *place in rows.values_list("district", "latitude", "longitude"):
-        located.setdefault(key, []).append((place[0], place[1]))
+    for key, latitude, longitude in rows.values_list(
+        "district", "latitude", "longitude"
+    ):
+        place = latitude or 0.0, longitude or 0.0
+        located.setdefault(key, []).append(place)
     return located
 
 

@@ -60,6 +60,7 @@ REPORT_SOURCES = frozenset(
         "templates/reports/public/of_school.html",
         "templates/reports/public/place.html",
         "templates/reports/public/unknown.html",
+        "reports/answers/texts.py",
         "reports/charts/changes.py",
         "reports/charts/chart_rows.py",
         "reports/charts/charts.py",
