@@ -60,6 +60,11 @@ class School(
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def distinct_code(self) -> str:
+        """Return the code; blank where a roster without codes made it of the name."""
+        return "" if self.code == self.name.casefold() else self.code
+
 
 class DistrictAlias(Table, district=Reference.MOVED):
     """The code and name of a district that was merged into another one.

@@ -6,20 +6,23 @@ from django.urls import include, path
 from accounts.access import ANYONE, ENGINEER, under
 from accounts.console.components import components
 from accounts.console.help_site import help_file, help_home
-from settings.monitoring.engineers import add_health
+from settings.monitoring.engineers import put_home_before
 from survey import urls as respondents
 from survey.fieldwork.emails.provider_events import email_events
 from survey.fieldwork.emails.unsubscribe import unsubscribe
 
 # Each route has an access rule; see accounts.access. Respondents log in with a
 # code, so their views are open to anyone.
-add_health(admin.site)
+_tables = put_home_before(admin.site)
 _engineers, _app, _name = admin.site.urls
 
-_components = [path("engineers/components/", components, name="components")]
+_pages = [
+    path("engineers/components/", components, name="components"),
+    path("engineers/tables/", admin.site.admin_view(_tables), name="engineers_tables"),
+]
 
 urlpatterns = [
-    *under(ENGINEER, _components),
+    *under(ENGINEER, _pages),
     path("engineers/", (under(ENGINEER, _engineers), _app, _name)),
     path("console/", include("accounts.urls")),
     path("console/", include("survey.console.urls")),

@@ -71,6 +71,19 @@ class Section:
         return "true" if any(page.current(path) for page in self.pages) else ""
 
 
+ENGINEERS = Section(
+    _("Engineers"),
+    "monitor",
+    (
+        SectionPage(
+            _("Engineers"),
+            "admin:index",
+            None,
+            _("See how the servers, queues and backups are doing."),
+            synonyms=_("health, grafana, versions, admin"),
+        ),
+    ),
+)
 SECTIONS = (
     Section(
         _("Home"),
@@ -211,18 +224,20 @@ SECTIONS = (
 )
 
 
-def sections_for(permissions: Permissions) -> list[Section]:
+def sections_for(
+    permissions: Permissions, *, is_engineer: bool = False
+) -> list[Section]:
     """Return the sections with pages that the user may open, and only these."""
     sections = []
     for section in SECTIONS:
         pages = tuple(
             page
             for page in section.pages
-            if page.needs is None or permissions.has(page.needs)
+            if (permissions.has(page.needs) if page.needs else permissions.memberships)
         )
         if pages:
             sections.append(replace(section, pages=pages))
-    return sections
+    return [*sections, ENGINEERS] if is_engineer else sections
 
 
 def current_page(section: Section, path: str) -> SectionPage | None:

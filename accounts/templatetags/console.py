@@ -76,7 +76,9 @@ def navigation(context: template.Context) -> list[tuple[Section, str]]:
     request: StaffRequest = context["request"]
     return [
         (section, section.current(request.path))
-        for section in sections_for(request.permissions)
+        for section in sections_for(
+            request.permissions, is_engineer=request.user.is_superuser
+        )
     ]
 
 

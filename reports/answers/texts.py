@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from django.utils.html import format_html
+from django.utils.translation import pgettext_lazy
 
 from survey.instrument.definitions.schema import SurveyDefinition, Texts
 from survey.taking import messages
 from survey.taking.rendering import Localizer, Text, html_of
+
+# Between parts of a list, such as two scores.
+COMMA = pgettext_lazy("list", ", ")
+SEMICOLON = pgettext_lazy("list", "; ")
 
 
 def localizer_for(definition: SurveyDefinition, language: str) -> Localizer:

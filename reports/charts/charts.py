@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import get_language, gettext_noop
 from django.utils.translation import gettext as _
 
-from reports.answers.texts import localizer_for, marked_text
+from reports.answers.texts import COMMA, localizer_for, marked_text
 from reports.charts.changes import (
     Change,
     change_of_mean,
@@ -34,7 +34,6 @@ from reports.charts.sentences import ends_of_mean, sentence
 from reports.releases.layout import Measured
 from reports.results.distributions import ItemDistribution
 from reports.results.visible import VisibleGroup
-from reports.school_report.parts import COMMA
 from reports.scores.scale import CERTAIN
 from reports.suppression import HIDDEN
 from survey.instrument.definitions.scales import agreement_scales

@@ -9,9 +9,9 @@ from typing import Literal, NamedTuple
 from django.utils.translation import get_language_bidi, gettext_noop, ngettext
 from django.utils.translation import gettext as _
 
+from reports.answers.texts import COMMA, SEMICOLON
 from reports.charts.changes import Change, change_of_mean, change_of_share
 from reports.charts.chart_rows import ChartKind, ChartRow, Segment, whole_percent
-from reports.school_report.parts import COMMA, SEMICOLON
 from reports.scores.words import signed
 
 # First strong isolate, and pop directional isolate.

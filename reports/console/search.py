@@ -68,7 +68,7 @@ def console_search(request: StaffRequest) -> HttpResponse:
             _("Districts"): _districts(permissions, query),
             _("Schools"): _schools(permissions, query),
             _("Pages"): [
-                *_pages(permissions, query),
+                *_pages(permissions, query, is_engineer=request.user.is_superuser),
                 *_pages_of_rounds(permissions, query),
             ],
             _("Help"): _help_sections(query),
@@ -153,7 +153,7 @@ def _found_schools(schools: QuerySet[School]) -> list[SearchResult]:
     return [
         SearchResult(
             school.name,
-            f"{school.district.name}, {school.code}",
+            ", ".join(filter(None, (school.district.name, school.distinct_code))),
             reverse("rates_school", args=[school.pk]),
         )
         for school in schools.select_related("district").order_by("name", "pk")[
@@ -188,10 +188,12 @@ def _people_of(administration: Administration, query: str) -> SearchResult:
     )
 
 
-def _pages(permissions: Permissions, query: str) -> list[SearchResult]:
+def _pages(
+    permissions: Permissions, query: str, *, is_engineer: bool
+) -> list[SearchResult]:
     return [
         SearchResult(str(page.name), str(page.purpose), page.address)
-        for section in sections_for(permissions)
+        for section in sections_for(permissions, is_engineer=is_engineer)
         for page in section.pages
         if _is_about(query, page.name, page.purpose, page.synonyms)
     ]

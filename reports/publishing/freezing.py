@@ -39,7 +39,7 @@ from reports.results.sums import SchoolAnswers
 from reports.results.visible import VisibleGroup, visible_groups
 from reports.school_report.report import report_language_for
 from reports.scores.benchmark_titles import title_of_benchmark, with_benchmarks
-from reports.scores.scale import PEOPLE
+from reports.scores.scale import PEOPLE, POINTS
 from reports.scores.visible import (
     Scores,
     measures_in,
@@ -61,6 +61,14 @@ FEWEST_SCHOOLS = 10
 FORMAT = 5
 
 
+class MeasureScale(TypedDict):
+    """The scale of a measure: scores can be compared where the digest is the same."""
+
+    digest: str
+    # The standard error of its place on the benchmark's scale, in points.
+    linking_error: float
+
+
 class Frame(TypedDict):
     """What all pages of a publication share. Titles are by language."""
 
@@ -79,6 +87,8 @@ class Frame(TypedDict):
     benchmarks: dict[str, list[str]]
     # Whether 20 points are a deviation of people instead of schools.
     is_of_people: bool
+    # By measure; older publications have none.
+    scales: NotRequired[dict[str, MeasureScale]]
     software: list[str]
     schools: int
     # With people, but without a report.
@@ -394,10 +404,26 @@ class Freezer:
             is_of_people=any(
                 calibration.scale_unit == PEOPLE for calibration in calibrations
             ),
+            scales={each.measure: _scale(each) for each in calibrations},
             software=sorted({calibration.software for calibration in calibrations}),
             schools=schools,
             other_schools=max(rated - schools, 0),
         )
+
+
+def _scale(calibration: Calibration) -> MeasureScale:
+    benchmark = calibration.anchored_to or calibration
+    deviation = calibration.scale_deviation or 1.0
+    return MeasureScale(
+        # A benchmark that is calculated again may have other thresholds.
+        digest=digest_of(
+            [
+                *(benchmark.pk, benchmark.items, benchmark.scale_unit),
+                *(benchmark.scale_mean, benchmark.scale_deviation),
+            ]
+        ),
+        linking_error=POINTS * (calibration.linking_error or 0.0) / deviation,
+    )
 
 
 def _summary(rates: Sequence[Rate], scores: Scores) -> Summary:

@@ -6,9 +6,10 @@ Nothing here reads results: only what was published, or what a preview would pub
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
+from math import hypot
 from typing import Protocol, cast
 
 from django.utils.safestring import SafeString
@@ -42,19 +43,21 @@ from reports.school_report.parts import (
 )
 from reports.school_report.report import report_language_for
 from reports.scores.spans import SPAN_NAMES
-from reports.scores.visible import VisibleScore
-from reports.scores.words import band_ranges
+from reports.scores.visible import VisibleScore, measures_in
+from reports.scores.words import SCORE_COLUMNS, band_ranges
 from reports.suppression import HIDDEN
 from reports.suppression.end_coding import CodedShare
 from survey.instrument.definitions.schema import (
     EssentialDefinition,
     MeasureDefinition,
+    Measures,
     Texts,
 )
 from survey.taking import messages
 from survey.taking.published import published_survey
 from survey.taking.rendering import Localizer, Text
 
+NO_MEASURES: Measures = {"essentials": [], "measures": []}
 # Unicode's embeddings, overrides and isolates: in a name, they would turn around the
 # text after it.
 DIRECTIONS = dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)])
@@ -300,10 +303,18 @@ class PublicPage:
     @cached_property
     def scores_html(self) -> SafeString:
         scores = [place.summary["scores"] for place in self.places]
+        before = self.last_time
         return rendered_once(
             "reports/public/_scores.html",
             {"page": self},
-            self._drawn((scores, self.benchmarks, self.frame["is_of_people"])),
+            self._drawn(
+                (
+                    *(scores, self.benchmarks, self.frame["is_of_people"]),
+                    *(self.frame.get("scales"), self._title_before),
+                    before and before.summary["scores"],
+                    before and before.publication.frame.get("scales"),
+                )
+            ),
         )
 
     @cached_property
@@ -311,12 +322,11 @@ class PublicPage:
         """Name the questions that stand out at the place, and those that changed."""
         definition = published_survey(self.frame["survey_digest"]).definition
         place = {self.labels[0]: group_of(self.place.answers, self.counted_at)}
-        before, title, digest = self.last_time, "", ""
+        before, title, digest = self.last_time, self._title_before, ""
         compared: dict[str, VisibleGroup | None] = {}
         if before is not None:
             frame: Frame = before.publication.frame
-            titles, digest = frame["titles"], frame["survey_digest"]
-            title = isolated(titles.get(self.language) or next(iter(titles.values())))
+            digest = frame["survey_digest"]
             counted_at = datetime.fromisoformat(frame["counted_at"])
             compared[title] = group_of(before.answers, counted_at)
 
@@ -331,6 +341,14 @@ class PublicPage:
             {"highlights": highlights, "says_last_time": bool(compared)},
             self._drawn((self.place.answers, title, digest, before and before.answers)),
         )
+
+    @property
+    def _title_before(self) -> str:
+        """Return the title of the earlier results; "" without any."""
+        if self.last_time is None:
+            return ""
+        titles: dict[str, str] = self.last_time.publication.frame["titles"]
+        return isolated(titles.get(self.language) or next(iter(titles.values())))
 
     @property
     def shows_hidden(self) -> bool:
@@ -358,7 +376,7 @@ class PublicPage:
 
     @cached_property
     def _parts(self) -> GroupedParts:
-        content = self.frame["measures"] or {"essentials": [], "measures": []}
+        content = self.frame["measures"] or NO_MEASURES
         return grouped_parts(content, self.place.summary["scores"], self._part)
 
     def _part(self, definition: MeasureDefinition | EssentialDefinition) -> ReportPart:
@@ -372,13 +390,50 @@ class PublicPage:
                 shown = frozen_score(score)
             is_hidden = name in scores and score is None
             lines.append(ScoreLine(label, shown, is_positive, is_hidden=is_hidden))
+        trend: tuple[ScoreLine, ...] = ()
+        if comparable := self._comparable_scores(definition):
+            before, now = comparable
+            earlier = ScoreLine(self._title_before, before, is_positive)
+            trend = earlier, replace(lines[0], score=now)
+            lines[0] = trend[1]
         return ReportPart(
             name,
             self._text(definition["label"], name),
             self._text(definition["description"]),
             lines,
+            trend,
             is_positive=is_positive,
         )
+
+    def _comparable_scores(
+        self, definition: MeasureDefinition | EssentialDefinition
+    ) -> tuple[VisibleScore, VisibleScore] | None:
+        """Return the score of last time and this one, if both have the same scales.
+
+        Of a theme: all its measures, which are the same ones. None also if a number is
+        not shown.
+        """
+        name, before = definition["name"], self.last_time
+        if before is None:
+            return None
+        frames: tuple[Frame, Frame] = before.publication.frame, self.frame
+        scores = []
+        digests = []
+        for frame, summary in zip(
+            frames, (before.summary, self.place.summary), strict=True
+        ):
+            parts = measures_in(frame["measures"] or NO_MEASURES, name)
+            known = frame.get("scales", {})
+            scales = [known[part["name"]] for part in parts if part["name"] in known]
+            figures = summary["scores"].get(name)
+            if not figures or not parts or len(scales) < len(parts):
+                return None
+            digests.append(
+                {part["name"]: known[part["name"]]["digest"] for part in parts}
+            )
+            error = hypot(*(scale["linking_error"] for scale in scales)) / len(scales)
+            scores.append(frozen_score(figures)._replace(linking_error=error))
+        return (scores[0], scores[1]) if digests[0] == digests[1] else None
 
     @cached_property
     def _localizer(self) -> Localizer:
@@ -391,9 +446,15 @@ class PublicPage:
 
 def frozen_score(figures: Sequence[float | None]) -> VisibleScore:
     """Return a published score, of any format."""
-    points, error, reliability, *_means = [*figures, None]
+    columns = [*figures, *[None] * len(SCORE_COLUMNS)][: len(SCORE_COLUMNS)]
+    points, error, reliability, mean, mean_error = columns
     return VisibleScore(
-        int(points or 0), frozenset(), error=error, reliability=reliability
+        int(points or 0),
+        frozenset(),
+        error=error,
+        reliability=reliability,
+        mean=None if mean is None else int(mean),
+        mean_error=mean_error,
     )
 
 

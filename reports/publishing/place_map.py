@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
 from math import cos, radians
+from statistics import fmean
 
-from django.db.models import Avg
 from django.utils.safestring import SafeString
 
 from accounts.models import SchoolListing
@@ -30,23 +30,35 @@ def places_of_schools(schools: Sequence[int]) -> Coordinates:
     }
 
 
-def places_of_districts() -> Coordinates:
-    """Return the middle of each district's schools. 1 statement."""
-    rows = (
-        SchoolListing.objects.filter(latitude__isnull=False, closed=False)
-        .order_by()
-        .values_list("district")
-        .annotate(Avg("latitude"), Avg("longitude"))
-    )
-    return {key: (latitude, longitude) for key, latitude, longitude in rows}
+def schools_by_district() -> dict[int, list[tuple[float, float]]]:
+    """Return where the open schools of each district are. 1 statement.
+
+    Of the directory, which everybody may read: with a report or without.
+    """
+    rows = SchoolListing.objects.filter(latitude__isnull=False, closed=False).order_by()
+    located: dict[int, list[tuple[float, float]]] = {}
+    for key, latitude, longitude in rows.values_list(
+        "district", "latitude", "longitude"
+    ):
+        place = latitude or 0.0, longitude or 0.0
+        located.setdefault(key, []).append(place)
+    return located
+
+
+def middle_of(places: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    latitudes, longitudes = zip(*places, strict=True)
+    return fmean(latitudes), fmean(longitudes)
 
 
 def map_of(
     places: Sequence[tuple[str, int]],
     coordinates: Coordinates,
     address: Callable[[int], str],
+    ground: Iterable[tuple[float, float]] = (),
 ) -> SafeString:
     """Return the drawing of named places; empty for fewer than two.
+
+    Behind them is a faint area around the places of `ground`: a map has no outline.
 
     A list beside it has the same links, so it is hidden from screen readers, and the
     keyboard does not stop at it.
@@ -54,8 +66,9 @@ def map_of(
     located = [(name, key) for name, key in places if key in coordinates]
     if len(located) < 2:
         return SafeString()
-    latitudes = [coordinates[key][0] for _name, key in located]
-    longitudes = [coordinates[key][1] for _name, key in located]
+    drawn = [coordinates[key] for _name, key in located]
+    ground = list(ground)
+    latitudes, longitudes = zip(*drawn, *ground, strict=True)
     top, left = max(latitudes), min(longitudes)
     # A degree of longitude is shorter, the farther from the equator.
     shrink = cos(radians((top + min(latitudes)) / 2)) or 1.0
@@ -65,13 +78,17 @@ def map_of(
     # The drawing is as wide as its space, whatever the shape of the region.
     start = (WIDTH - width * scale) / 2
     height_drawn = height * scale + 2 * MARGIN
-    points = [
-        (
-            start + (coordinates[key][1] - left) * shrink * scale,
-            MARGIN + (top - coordinates[key][0]) * scale,
-        )
-        for _name, key in located
-    ]
+
+    def point(place: tuple[float, float]) -> tuple[float, float]:
+        x = start + (place[1] - left) * shrink * scale
+        return x, MARGIN + (top - place[0]) * scale
+
+    points = [point(place) for place in drawn]
+    # In steps, since thousands of schools are much closer to each other.
+    spots = sorted(
+        {(round(x / 6) * 6, round(y / 6) * 6) for x, y in map(point, ground)}
+    )
+    area = "".join(f"M{x},{y}h0" for x, y in spots)
     labels = _labels([name for name, _key in located], points)
     dots = [
         f'<a href="{escape(address(key))}" tabindex="-1"><title>{escape(name)}'
@@ -80,7 +97,7 @@ def map_of(
     ]
     return SafeString(
         f'<svg class="place-map" viewBox="0 0 {WIDTH} {height_drawn:.0f}"'
-        f' direction="ltr" aria-hidden="true">{"".join(dots)}</svg>'
+        f' direction="ltr" aria-hidden="true"><path d="{area}" />{"".join(dots)}</svg>'
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial, wraps
+from itertools import chain
 from typing import Any, Concatenate, NoReturn, ParamSpec
 
 from django.conf import settings
@@ -33,8 +34,9 @@ from reports.publishing.links import Links, PublicLinks, own_name
 from reports.publishing.page import PublicPage, without_directions
 from reports.publishing.place_map import (
     map_of,
-    places_of_districts,
+    middle_of,
     places_of_schools,
+    schools_by_district,
 )
 from reports.releases.levels import LEVELS, STATE, Place
 from reports.school_report.report import report_language_for
@@ -342,7 +344,10 @@ def _map_of(
     links: Links,
 ) -> SafeString:
     if len(districts) > 1:
-        return map_of(districts, places_of_districts(), links.district)
+        regions = schools_by_district()
+        middles = {key: middle_of(region) for key, region in regions.items()}
+        ground = chain.from_iterable(regions.values())
+        return map_of(districts, middles, links.district, ground)
     if len(schools) > 1:
         located = places_of_schools([key for _name, key in schools])
         return map_of(schools, located, links.school)

@@ -236,7 +236,7 @@ class ArchiveWriter:
         schools = [by_key[key] for key in keys if key in by_key]
         language = self.archive.language
         with translation.override(report_language_for(language)):
-            reports = self.reader.of(schools)
+            reports = self.reader.of(schools, with_questions=True)
             documents = {
                 str(report.school.pk): html_of(
                     report, self.brands.of(report.school.district_id)

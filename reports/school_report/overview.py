@@ -139,7 +139,8 @@ class Overview:
             return []
         picture = f"{interval(0, KEY)}{dot(KEY / 2)}"
         entries = [(strip(picture, _("Dot and line"), KEY), first.own_line.name)]
-        before = [part.last_time.name for part in self.themes if part.last_time]
+        parts = chain(self.themes, *self.measures.values())
+        before = [part.last_time.name for part in parts if part.last_time]
         if before:
             words = _("Last time: %(name)s") % {"name": before[0]}
             entries.append((strip(earlier_dot(KEY / 2), _("Circle"), KEY), words))

@@ -9,9 +9,8 @@ from html import escape
 
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
-from django.utils.translation import pgettext_lazy
 
-from reports.answers.texts import localizer_for, marked_text
+from reports.answers.texts import COMMA, localizer_for, marked_text
 from reports.releases.levels import Place
 from reports.scores.scale import BANDS, CERTAIN, HIGHEST, LOWEST
 from reports.scores.visible import Scores, VisibleScore, measures_in_survey
@@ -35,9 +34,6 @@ from survey.models import Administration
 from survey.taking.published import published_survey
 from survey.taking.rendering import Text
 
-# Between parts of a list, such as two scores.
-COMMA = pgettext_lazy("list", ", ")
-SEMICOLON = pgettext_lazy("list", "; ")
 # Units of a strip in a score.
 STRIP = 2
 # Colors in files, which have no style sheet for them: of bands, dots and lines, and

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 from django.conf import settings
@@ -11,11 +11,13 @@ from django.utils.translation import gettext as _
 
 from accounts.models import School
 from accounts.permissions import Permissions
+from reports.charts.highlights import Highlights, highlights_of
 from reports.models import Calibration
 from reports.rates.rate_lines import SchoolRateLine
 from reports.rates.visible_rates import lines_of_schools
 from reports.releases.levels import LEVELS, Place
 from reports.results.access import capability_for, is_shared, results_for
+from reports.results.visible import VisibleGroup, visible_groups
 from reports.school_report.overview import Overview
 from reports.school_report.parts import (
     GroupedParts,
@@ -37,8 +39,10 @@ from reports.scores.visible import (
     scores_of_waves,
 )
 from reports.scores.words import band_ranges
+from survey.instrument.definitions.schema import Measures
 from survey.models import Administration
 from survey.taking import messages
+from survey.taking.published import published_survey
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,11 @@ class SchoolReport:
     is_of_people: bool = False
     # Whether it is compared with its grade span, unlike the places around.
     is_of_span: bool = False
+    measures: Measures | None = None
+    # How its people answered, if that was read and is shown; then the same of the wave
+    # before.
+    answers: VisibleGroup | None = None
+    last_time: tuple[Administration, VisibleGroup] | None = None
 
     @property
     def drawn(self) -> tuple[object, ...]:
@@ -68,7 +77,23 @@ class SchoolReport:
         return (
             *(self.language, self.rate_sentence, self.reason),
             *(self.essentials, self.other_measures, self.benchmarks),
-            *(self.is_of_people, self.is_of_span),
+            *(self.is_of_people, self.is_of_span, self.answers),
+            self.last_time and (self.last_time[0].title, self.last_time[1]),
+        )
+
+    @cached_property
+    def highlights(self) -> Highlights | None:
+        """Return the questions that stand out; None without answers that are shown."""
+        if self.answers is None:
+            return None
+        before = self.last_time
+        return highlights_of(
+            published_survey(self.administration.published_id).definition,
+            self.language,
+            self.measures,
+            {self.school.name: self.answers},
+            {before[0].title: before[1]} if before else {},
+            published_survey(before[0].published_id).definition if before else None,
         )
 
     @property
@@ -121,12 +146,13 @@ def school_report(
     school: School,
     language: str,
 ) -> SchoolReport:
-    """Read a school's report in a language of the survey. 9 statements.
+    """Read a school's report in a language of the survey. 11 statements at most.
 
     To be called with the language of `report_language_for` active. Raises KeyError
     for a language that the survey does not have.
     """
-    [report] = SchoolReports(permissions, administration, language).of([school])
+    reports = SchoolReports(permissions, administration, language)
+    [report] = reports.of([school], with_questions=True)
     return report
 
 
@@ -175,8 +201,13 @@ class SchoolReports:
         places = self.permissions.places(capability_for(self.administration))
         return is_shared(self.administration) or places.state
 
-    def of(self, schools: Sequence[School]) -> list[SchoolReport]:
-        """Return a report for each school. 5 statements, and 1 the first time."""
+    def of(
+        self, schools: Sequence[School], *, with_questions: bool = False
+    ) -> list[SchoolReport]:
+        """Return a report for each school. 5 statements, and 1 the first time.
+
+        With the questions that stand out, 1 more, and 1 if there is a wave before.
+        """
         waves = [*self.waves, self.administration]
         lines = lines_of_schools(self.permissions, schools, waves)
         around = {school.pk: self._places(school) for school in schools}
@@ -184,9 +215,54 @@ class SchoolReports:
             place for named_places in around.values() for _name, place in named_places
         }
         scores = scores_of_waves(waves, places)
-        return [
+        reports = [
             self._report(school, lines[school.pk], around[school.pk], scores)
             for school in schools
+        ]
+        return self._with_answers(reports, lines) if with_questions else reports
+
+    def _with_answers(
+        self,
+        reports: Sequence[SchoolReport],
+        lines: Mapping[int, Sequence[SchoolRateLine]],
+    ) -> list[SchoolReport]:
+        """Add how people answered to the reports with figures. At most 2 statements."""
+        places = [_of_school(each.school) for each in reports if each.has_figures]
+        answers = visible_groups(self.administration, places) if places else {}
+        earlier: dict[Place, VisibleGroup | None] = {}
+        if answers and self.waves:
+            earlier = visible_groups(self.waves[-1], places)
+        complete = []
+        for report in reports:
+            school = report.school
+            place = _of_school(school)
+            last_time = None
+            if (before := earlier.get(place)) and self.waves[-1] in self._waves_of(
+                school, lines[school.pk]
+            ):
+                last_time = self.waves[-1], before
+            complete.append(
+                replace(
+                    report,
+                    measures=self.texts.content,
+                    answers=answers.get(place),
+                    last_time=last_time,
+                )
+            )
+        return complete
+
+    def _waves_of(
+        self, school: School, lines: Sequence[SchoolRateLine]
+    ) -> list[Administration]:
+        """Return the earlier waves of which the school has a report, as the user sees.
+
+        The oldest first. No statement.
+        """
+        reached = {line.administration.pk for line in lines if line.is_reached}
+        return [
+            wave
+            for wave in self.waves
+            if self.seen[wave.pk].has_school(school) and wave.pk in reached
         ]
 
     def of_place(self, places: Sequence[tuple[str, Place]]) -> GroupedParts:
@@ -231,20 +307,8 @@ class SchoolReports:
                     " show what somebody answered, or would let it be calculated."
                 ),
             )
-        waves = [
-            wave
-            for wave in self.waves
-            if self.seen[wave.pk].has_school(school)
-            and wave.pk in by_wave
-            and by_wave[wave.pk].is_reached
-        ]
-        parts = ReportParts(
-            self.administration,
-            self.texts,
-            places,
-            [*waves, self.administration],
-            scores,
-        )
+        waves = [*self._waves_of(school, lines), self.administration]
+        parts = ReportParts(self.administration, self.texts, places, waves, scores)
         essentials, other_measures = parts.read()
         keys = frozenset().union(
             *(score.benchmarks for score in school_scores.values() if score)

@@ -1,4 +1,4 @@
-"""Show engineers how this installation is doing, above the lists of Django's admin.
+"""Show engineers how this installation is doing; Django's admin is behind it.
 
 The page has figures and times only: no person, no school, and no address of a server.
 """
@@ -9,10 +9,10 @@ import platform
 import sqlite3
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import django
@@ -21,13 +21,14 @@ from django.contrib import admin
 from django.db import connection
 from django.db.models import Count, Max, Min, Q
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.utils import timezone
+from django.views.decorators.http import require_safe
 
 from settings.monitoring.answers import TIMEOUT, Answer
 from settings.monitoring.dependency_checks import ask_dependencies
 from settings.monitoring.health import CONSEQUENCES
 
-TEMPLATE = "engineers/home.html"
 # Failed jobs and scans of so many days are counted.
 RECENT = timedelta(days=7)
 # A job whose worker has been silent for longer waits for another one.
@@ -42,7 +43,6 @@ NAMES = {
     "rabbitmq": "RabbitMQ",
     "worker": "Celery workers",
 }
-Index = Callable[..., HttpResponse]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,10 @@ class Check:
     def state(self) -> str:
         return {True: "works", False: "down", None: "unknown"}[self.answer.ok]
 
+    @property
+    def badge(self) -> str:
+        return {True: "good", False: "bad", None: ""}[self.answer.ok]
+
 
 @dataclass(frozen=True, slots=True)
 class Queue:
@@ -70,32 +74,34 @@ class Queue:
     oldest: datetime | None
 
 
-def with_health(index: Index) -> Index:
-    """Wrap the first page of Django's admin: 6 statements, and a second at most."""
+@require_safe
+def engineers_home(request: HttpRequest, **_context: object) -> HttpResponse:
+    """Show health, queues, syncs, backups and versions.
 
-    def home(
-        request: HttpRequest, extra_context: Mapping[str, Any] | None = None
-    ) -> HttpResponse:
-        context = {
-            "title": "How Groundswell is doing",
-            "checks": read_checks(),
-            "queues": read_queues(),
-            "feeds": read_feeds(),
-            "backups": read_backup_runs(),
-            "versions": read_versions(),
-            "recent_days": RECENT.days,
-            "dashboards": settings.DASHBOARDS_URL,
-            **(extra_context or {}),
-        }
-        return index(request, extra_context=context)
-
-    return home
+    6 statements, and a second at most.
+    """
+    checks = read_checks()
+    context = {
+        "checks": checks,
+        "down": [check.name for check in checks if check.answer.ok is False],
+        "queues": read_queues(),
+        "feeds": read_feeds(),
+        "backups": read_backup_runs(),
+        "versions": read_versions(),
+        "recent_days": RECENT.days,
+        "dashboards": settings.DASHBOARDS_URL,
+    }
+    return render(request, "engineers/home.html", context)
 
 
-def add_health(site: admin.AdminSite) -> None:
-    """Make the page the first one of a site, before its URLs are read."""
-    site.index_template = TEMPLATE
-    site.index = with_health(site.index)  # type: ignore[method-assign, assignment]
+def put_home_before(site: admin.AdminSite) -> Callable[..., HttpResponse]:
+    """Make the page a site's first one, and return the list of tables that it was.
+
+    To be called before the site's URLs are read.
+    """
+    tables = site.index
+    site.index = engineers_home  # type: ignore[method-assign, assignment]
+    return partial(tables, extra_context={"title": "Tables"})
 
 
 def read_checks() -> list[Check]:
@@ -173,21 +179,32 @@ def read_feeds() -> dict[str, Any]:
     )
 
 
-def read_backup_runs() -> dict[str, Any]:
-    """Return when backups, drills and restore points ended; None for never.
+def read_backup_runs() -> list[tuple[str, datetime | None, datetime | None]]:
+    """Return kinds of runs, and when the last one succeeded and failed, or None.
 
-    The hosts of the database write the rows. One statement.
+    Restore points, which only a cluster has, are left out where there are none. The
+    hosts of the database write the rows. One statement.
     """
     from survey.models import BackupRun
 
-    kind = BackupRun.Kind
-    return BackupRun.objects.aggregate(
-        last=Max("ended_at", filter=Q(kind=kind.BACKUP, ok=True)),
-        failed=Max("ended_at", filter=Q(kind=kind.BACKUP, ok=False)),
-        drill=Max("ended_at", filter=Q(kind=kind.DRILL, ok=True)),
-        point=Max("ended_at", filter=Q(kind=kind.POINT)),
-        failed_drill=Max("ended_at", filter=Q(kind=kind.DRILL, ok=False)),
+    Kind = BackupRun.Kind
+    names = {
+        Kind.BACKUP: "Last backup",
+        Kind.DRILL: "Last restore drill",
+        Kind.POINT: "Last restore point of the cluster",
+    }
+    ended = BackupRun.objects.aggregate(
+        **{
+            f"{kind}_{ok}": Max("ended_at", filter=Q(kind=kind, ok=ok))
+            for kind in names
+            for ok in (True, False)
+        }
     )
+    return [
+        (name, ended[f"{kind}_True"], ended[f"{kind}_False"])
+        for kind, name in names.items()
+        if kind != Kind.POINT or ended[f"{kind}_True"]
+    ]
 
 
 def read_versions() -> list[tuple[str, str]]:

@@ -9,6 +9,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from accounts.models import School
 from accounts.school_directory import refresh_words
 from accounts.tests.logging_in import log_in
 from reports.tests.conftest import invite
@@ -172,3 +173,11 @@ def test_any_query_has_an_answer(staff, students, query):
     page = client.get("/console/search/", {"q": query}, follow=True)
     assert page.status_code == 200
     assert "<script>" not in page.text.partition("<main")[2]
+
+
+def test_a_code_made_of_the_name_is_not_shown_beside_it(staff, students):
+    client = log_in(Client(), staff.state)
+    for code, about in (("L-17", ", L-17"), (staff.lincoln.name.casefold(), "")):
+        School.objects.filter(pk=staff.lincoln.pk).update(code=code)
+        text = client.get(reverse("console_search"), {"q": "lincoln"}).text
+        assert f'<span class="hint">{staff.riverside.name}{about}</span>' in text

@@ -42,6 +42,14 @@ def test_the_state_shows_its_districts_on_a_map(staff, fall, publish):
     ]
 
 
+def test_a_faint_area_is_where_open_schools_are(staff, fall, publish):
+    publish(fall)
+    located(staff.lincoln, staff.washington, staff.roosevelt)
+    assert page("published_state", fall.pk).text.count("h0") == 3
+    SchoolListing.objects.filter(school=staff.washington).update(closed=True)
+    assert page("published_state", fall.pk).text.count("h0") == 2
+
+
 def test_a_district_shows_schools_with_a_report_alone(staff, fall, publish):
     publication = publish(fall)
     located(staff.lincoln, staff.washington)

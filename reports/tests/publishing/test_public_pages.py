@@ -15,11 +15,18 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.tests.logging_in import log_in
-from reports.models import GroupResults, Publication, ResultsRollUp, SchoolRate
+from reports.models import (
+    Calibration,
+    GroupResults,
+    Publication,
+    ResultsRollUp,
+    SchoolRate,
+)
 from reports.publishing import last_time
 from reports.publishing.publications import withdraw
 from reports.rates import visible_rates
-from reports.scores.words import SCORE_COLUMNS
+from reports.scores.visible import visible_scores
+from reports.scores.words import SCORE_COLUMNS, score_change
 from reports.tests.console.scores.conftest import answered, scored
 from reports.tests.scores.conftest import closed
 from survey.taking.published import published_survey
@@ -166,6 +173,7 @@ class TestPages:
 
 
 CHANGED = "Changed by more than chance"
+EARLIER = 'class="earlier"'
 
 
 class TestLastTime:
@@ -184,7 +192,8 @@ class TestLastTime:
         publish(fall)
         later = page(*address).text
         assert CHANGED in later
-        changes = re.findall(r"<strong>([+−]\d+)</strong>", later)
+        questions = later[later.index('class="question-highlights"') :]
+        changes = re.findall(r"<strong>([+−]\d+)</strong>", questions)
         assert 1 <= len(changes) <= 3 and all(each[0] == "+" for each in changes)
         # The earlier ones do not tell the future, and other places have no page.
         assert CHANGED not in page("published_school", fall.pk, staff.lincoln.pk).text
@@ -214,6 +223,40 @@ class TestLastTime:
         text = page("published_school", spring.pk, staff.lincoln.pk).text
         assert CHANGED not in text
         assert "no earlier figures of these questions" in text
+
+    def test_scores_have_the_dot_of_last_time(self, staff, fall, spring, publish):
+        address = ("published_school", spring.pk, staff.lincoln.pk)
+        assert EARLIER not in page(*address).text
+        publish(fall)
+        text = page(*address).text
+        places = [("school", staff.lincoln.pk)]
+        [before] = visible_scores(fall, places).values()
+        [now] = visible_scores(spring, places).values()
+        for name in ("trust", "noise", "safe"):
+            words = score_change(now[name], before[name]).words
+            assert f"Change since last time: {words}" in text
+        # Of the theme, its two measures and the legend.
+        assert text.count(EARLIER) == 4
+        assert EARLIER not in page("published_school", fall.pk, staff.lincoln.pk).text
+
+    def test_a_score_that_was_hidden_has_no_dot(self, staff, fall, spring, publish):
+        rows = GroupResults.objects.filter(administration=fall, level="school")
+        rows.filter(place_id=staff.lincoln.pk).update(hidden_items=["q5"])
+        publish(fall)
+        text = page("published_school", spring.pk, staff.lincoln.pk).text
+        # Trust and the legend: noise was hidden, and the theme with it.
+        assert text.count(EARLIER) == text.count("Change since last time") + 1 == 2
+
+    @pytest.mark.parametrize("is_same_scale", [True, False])
+    def test_scores_on_another_scale_are_not_compared(
+        self, staff, fall, spring, publish, is_same_scale
+    ):
+        if not is_same_scale:
+            # Calculated again after the results of spring were published.
+            Calibration.objects.filter(administration=fall).update(scale_mean=0.25)
+        publish(fall)
+        text = page("published_school", spring.pk, staff.lincoln.pk).text
+        assert ("Change since last time" in text) is is_same_scale
 
 
 class TestHiddenNumbers:

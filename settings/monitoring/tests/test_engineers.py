@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from datetime import timedelta
 
@@ -50,20 +51,37 @@ def test_the_page_says_how_everything_is_doing(engineer):
     assert sum(queue.failed for queue in queues.values()) == 1
     assert max(queue.oldest for queue in busy if queue.oldest) < now
     assert "3\xa0hours" in page.text
-    assert page.context["backups"]["last"] == ended
-    assert page.context["backups"]["drill"] is None
-    assert "not known on this server" in page.text
+    assert page.context["backups"] == [
+        ("Last backup", ended, now),
+        ("Last restore drill", None, None),
+    ]
+    assert "None was recorded on this server" in page.text
     names = [name for name, _ in page.context["versions"]]
     assert names[:2] == ["Groundswell", "Django"] and names[-1] == "Python"
-    # The lists of the admin are below.
-    assert "Administrations" in page.text and "/engineers/accounts/user/" in page.text
+    assert "Site administration" not in page.text
+
+
+def test_the_tables_of_the_admin_are_one_link_away(engineer):
+    assert 'href="/engineers/tables/"' in engineer.get("/engineers/").text
+    tables = engineer.get("/engineers/tables/").text
+    assert "Administrations" in tables and "/engineers/accounts/user/" in tables
+
+
+def test_the_page_leads_nowhere_that_an_engineer_may_not_open(engineer):
+    """Engineers without a role have neither the console's home page nor its search."""
+    page = engineer.get("/engineers/").text
+    addresses = set(re.findall(r'<(?:a|form)[^>]* (?:href|action)="(/[^"#]*)"', page))
+    assert {"/engineers/", "/engineers/tables/", "/console/me/"} <= addresses
+    # The help site is built where the code is installed, and not for tests.
+    pages = {at for at in addresses if not at.startswith("/help/")}
+    assert not {at for at in pages if engineer.get(at).status_code in (403, 404)}
 
 
 def test_without_backups_and_jobs_the_page_says_so(engineer):
     page = engineer.get("/engineers/")
-    assert page.text.count("not known on this server: none was recorded") == 2
+    assert page.text.count("None was recorded on this server") == 2
     assert {queue.waiting for queue in page.context["queues"]} == {0}
-    assert "none yet" in page.text
+    assert "None yet" in page.text
 
 
 def test_servers_that_are_down_are_named_with_the_consequence(engineer, monkeypatch):
@@ -81,6 +99,7 @@ def test_servers_that_are_down_are_named_with_the_consequence(engineer, monkeypa
     assert time.monotonic() - began < 5
     assert "Redis is down: new logins wait." in page.text
     assert "RabbitMQ is down: rosters, exports and roll-ups wait" in page.text
+    assert "checks failed: Redis for sessions, RabbitMQ." in page.text
     states = {check.name: check.state for check in page.context["checks"]}
     assert states["Redis for sessions"] == states["RabbitMQ"] == "down"
     assert states["Celery workers"] == "unknown"
@@ -111,7 +130,7 @@ def test_the_page_names_nobody_and_takes_the_same_queries(
     for rows in (1, 3):
         for _ in range(rows):
             add_job("roster.check", "waiting", by=dana)
-        with django_assert_num_queries(7):
+        with django_assert_num_queries(8):
             page = engineer.get("/engineers/")
         for name in (dana.email, dana.first_name, riverside.name):
             assert name not in page.text

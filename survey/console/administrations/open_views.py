@@ -99,7 +99,7 @@ STEPS = (
         "summary",
         gettext_lazy("Summary"),
         gettext_lazy("Check and open"),
-        gettext_lazy("Nothing happens until you open it."),
+        gettext_lazy("Nothing happens until you confirm it."),
         ("second",),
     ),
 )

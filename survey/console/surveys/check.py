@@ -48,7 +48,9 @@ AUDIENCES = {
 
 # Words in the names of surveys that adults answer.
 ADULTS = re.compile(
-    r"staff|teacher|educator|famil|parent|caregiver|adult|personal|docente|padres", re.I
+    r"staff|teacher|educator|famil|parent|caregiver|adult|personal|docente|padres"
+    r"|working at|trabajar en",
+    re.I,
 )
 
 

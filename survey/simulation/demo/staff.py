@@ -24,6 +24,12 @@ ROLES = {
     "coordinator@groundswell.example": Role.COORDINATOR,
     "analyst@groundswell.example": Role.ANALYST,
 }
+NAMES = {
+    "state@groundswell.example": ("Rosa", "Delgado"),
+    "district@groundswell.example": ("James", "Porter"),
+    "coordinator@groundswell.example": ("Grace", "Chen"),
+    "analyst@groundswell.example": ("Amir", "Haddad"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +85,11 @@ def create_missing_staff(password: str) -> None:
         # Districts and schools come with the rosters.
         is_there = role == Role.STATE or district or school
         if is_there and not User.objects.filter(email=email).exists():
-            user = _with_hash(User.objects.create_user(email, None), hashed)
+            first, last = NAMES[email]
+            user = User.objects.create_user(
+                email, None, first_name=first, last_name=last
+            )
+            _with_hash(user, hashed)
             appoint(
                 user=user, role=role, district=district, school=school, by="load_demo"
             )

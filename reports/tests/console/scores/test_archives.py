@@ -437,6 +437,8 @@ def test_a_batch_takes_as_many_statements_as_a_school(
         reader.of(schools[:1])
     with django_assert_num_queries(5):
         assert len(reader.of(schools)) == 3
+    with django_assert_num_queries(6):
+        assert len(reader.of(schools, with_questions=True)) == 3
 
 
 def test_languages_are_offered_under_their_own_names(client, staff, fall, monkeypatch):

@@ -76,7 +76,7 @@ def test_a_report_compares_a_school_with_its_district_and_the_state(
     assert f"±{1.96 * round(school['trust'].error, 1):.1f}" in page
     # Schools do not differ in noise, and so not surely in the theme.
     assert school["noise"].band == school["safe"].band == 0
-    assert f"Safe school {school['safe'].score} No band: schools differ" in page
+    assert f"Safe school {school['safe'].score} Not rated: schools are too" in page
     assert "Question &lt;3&gt; (reversed)" in page
     assert "Lower scores are better." in page
     assert "50 is the average of “School climate" in page
@@ -308,8 +308,51 @@ def test_a_report_takes_as_many_statements(
 ):
     log_in(client, staff.dana)
     report(client, fall, staff.lincoln)
-    with django_assert_num_queries(13):
+    with django_assert_num_queries(14):
         report(client, fall, staff.lincoln)
+
+
+STAND_OUT = "Questions that stand out"
+
+
+def test_a_report_names_questions_with_the_figures_of_the_results(client, staff, fall):
+    log_in(client, staff.dana)
+    page = text_of(report(client, fall, staff.lincoln))
+    address = f"/console/results/{fall.pk}/?school={staff.lincoln.pk}"
+    results = text_of(client.get(address))
+    section = rf"{STAND_OUT}.*?chance can explain\."
+    [shown] = re.findall(section, page)
+    assert shown in re.findall(section, results)
+    assert "7 questions on a scale are compared; 55 to 60 people answered" in shown
+
+
+@pytest.mark.parametrize("is_protected", [True, False])
+def test_hidden_answers_are_not_among_the_questions(client, staff, fall, is_protected):
+    log_in(client, staff.dana)
+    compared = r"(\d+) questions on a scale are compared"
+    before = re.search(compared, text_of(report(client, fall, staff.lincoln)))
+    if is_protected:
+        hide(fall, "school", staff.lincoln.pk, hidden_items=["q5"])
+    page = text_of(report(client, fall, staff.lincoln))
+    after = re.search(compared, page)
+    assert int(before[1]) - int(after[1]) == is_protected
+    assert ("1 more is not, because its figures are hidden." in page) is is_protected
+
+
+@pytest.mark.parametrize("is_seen", [True, False])
+def test_questions_are_compared_with_a_wave_that_the_user_sees(
+    client, staff, survey, fall, is_seen
+):
+    spring = closed(survey, "spring-2027")
+    answered(spring, staff.lincoln, 60, 7, shift=2.5)
+    scored(spring)
+    ResultsRollUp.objects.filter(administration=spring).update(shared_at=timezone.now())
+    if is_seen:
+        ResultsRollUp.objects.update(shared_at=timezone.now())
+    log_in(client, staff.chen)
+    page = text_of(report(client, spring, staff.lincoln))
+    assert STAND_OUT in page
+    assert ("Percentage points since" in page) is is_seen
 
 
 def test_the_file_is_the_same_report_and_recorded(client, staff, fall):
