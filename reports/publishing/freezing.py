@@ -28,7 +28,7 @@ from typing import Any, NotRequired, TypedDict
 from django.db import connection, transaction
 from django.utils import translation
 
-from reports.models import GroupResults, Publication, Scoring
+from reports.models import Calibration, GroupResults, Publication, Scoring
 from reports.publishing.score_sums import SumOfScores
 from reports.rates.rate_lines import percent
 from reports.rates.visible_rates import lines_for_everybody, schools_with_reports
@@ -42,6 +42,7 @@ from reports.scores.benchmark_titles import title_of_benchmark, with_benchmarks
 from reports.scores.scale import PEOPLE, POINTS
 from reports.scores.visible import (
     Scores,
+    benchmark_key,
     measures_in,
     measures_in_survey,
     span_of,
@@ -418,8 +419,12 @@ def _scale(calibration: Calibration) -> MeasureScale:
         # A benchmark that is calculated again may have other thresholds.
         digest=digest_of(
             [
-                *(benchmark.pk, benchmark.items, benchmark.scale_unit),
-                *(benchmark.scale_mean, benchmark.scale_deviation),
+                *(benchmark_key(calibration), benchmark.items),
+                *(calibration.scale_unit, calibration.scale_mean, deviation),
+                {
+                    span: stored["scale"]
+                    for span, stored in calibration.span_scales.items()
+                },
             ]
         ),
         linking_error=POINTS * (calibration.linking_error or 0.0) / deviation,

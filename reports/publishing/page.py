@@ -416,12 +416,13 @@ class PublicPage:
         name, before = definition["name"], self.last_time
         if before is None:
             return None
+        summaries = before.summary, self.place.summary
+        if summaries[0].get("span") != summaries[1].get("span"):
+            return None
         frames: tuple[Frame, Frame] = before.publication.frame, self.frame
         scores = []
         digests = []
-        for frame, summary in zip(
-            frames, (before.summary, self.place.summary), strict=True
-        ):
+        for frame, summary in zip(frames, summaries, strict=True):
             parts = measures_in(frame["measures"] or NO_MEASURES, name)
             known = frame.get("scales", {})
             scales = [known[part["name"]] for part in parts if part["name"] in known]
