@@ -112,15 +112,15 @@ class Patterns:
     @classmethod
     def of(cls, groupings: Sequence[Grouping]) -> Patterns:
         """Return the patterns of groupings, the first of which is that of everyone."""
-        everyone, *others = groupings
+        everyone, *of_attributes = groupings
         code = np.asarray(everyone.keys, dtype=np.int64)
-        for grouping in others:
+        for grouping in of_attributes:
             code = code * len(grouping.values) + grouping.value_of_person
         _codes, first, pattern = np.unique(code, return_index=True, return_inverse=True)
         starts = np.searchsorted(everyone.keys[first], np.arange(len(everyone.schools)))
         members = [np.ones((len(first), 1), dtype=bool)]
         attributes, column = [], 1
-        for grouping in others:
+        for grouping in of_attributes:
             values = np.arange(len(grouping.values))
             members.append(grouping.value_of_person[first][:, None] == values)
             attributes.append(tuple(range(column, column + len(values))))

@@ -97,7 +97,7 @@ def has_passed(figures: dict[str, Any]) -> bool:
         figures["recovered"] == figures["narrowed"] == 0
         and figures["recovered_unprotected"]
         and figures["histories"]
-        and any(part["group_scores"] for part in figures["roles"].values())
+        and any(part.get("group_scores") for part in figures["roles"].values())
         and all(
             part["protected"] == 0 < part["unprotected"]
             for part in figures["histories"].values()

@@ -216,7 +216,7 @@ def _of_attribute(
                 *_titles(texts, name),
                 whole,
                 [
-                    GroupLine(value_label(value), score)
+                    GroupLine(group_label(attribute, value), score)
                     for value, score in scores.items()
                 ],
                 gaps_between(known, people_deviation(texts.content, name, everyone)),

@@ -216,5 +216,5 @@ def test_what_was_hidden_before_is_hidden_first():
     hidden = ~decide_scores(data).schools[0, :, 0]
     unseen = np.ones_like(data.unseen)
     unseen[0, hidden] = False
-    again = ~decide_scores(replace(data, unseen=unseen)).schools[0, :, 0]
-    assert hidden.any() and again.any() and (hidden != again).any()
+    otherwise = ~decide_scores(replace(data, unseen=unseen)).schools[0, :, 0]
+    assert hidden.any() and otherwise.any() and (hidden != otherwise).any()

@@ -15,6 +15,7 @@ FOUND = {
     "role public|narrowed": 0,
     "role state|recovered": 0,
     "role state|narrowed": 0,
+    "role state|group_scores": 12,
     "history 1 opt-out|protected": 0,
     "history 1 opt-out|unprotected": 4,
     "lost 3|all": 100,
@@ -43,7 +44,7 @@ def test_the_last_line_has_what_was_found(run):
     assert code == 0
     assert figures["passed"] is True
     assert figures["recovered"] == figures["narrowed"] == 0
-    assert figures["roles"]["state"] == {"recovered": 0, "narrowed": 0}
+    assert figures["roles"]["state"]["group_scores"] == 12
     assert figures["histories"] == {"1 opt-out": {"protected": 0, "unprotected": 4}}
     assert figures["lost_measures"] == {"3": 0.05}
     assert (figures["seed"], figures["count"]) == (1, 3)
@@ -58,6 +59,8 @@ def test_the_last_line_has_what_was_found(run):
         # An attack that recovers nothing without protection proves nothing.
         {"history 1 opt-out|unprotected": 0},
         {"recovered_unprotected": 0},
+        # Without scores of groups, none was attacked.
+        {"role state|group_scores": 0},
         {"lost 3|lost": 6},
     ],
 )

@@ -30,6 +30,11 @@ def test_an_opt_out_between_two_files_tells_nothing():
     assert history(np.random.default_rng(HISTORY), True) == 0
 
 
+def test_scores_of_groups_cannot_be_subtracted():
+    history = HISTORIES["9 scores of groups"]
+    assert history(np.random.default_rng(HISTORY), True) == 0
+
+
 def test_a_school_that_reaches_its_threshold_later_is_in_no_sum():
     history = HISTORIES["8 school that joins a sum"]
     assert history(np.random.default_rng(HISTORY), True) == 0

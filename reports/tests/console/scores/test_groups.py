@@ -152,7 +152,7 @@ def test_a_page_says_how_far_groups_are_apart(client, staff, fall):
     # The table and the picture have the numbers of the file.
     for line in lines.values():
         assert f'<td class="number">{line["trust mean"]}</td>' in page
-        assert f"<title>{line['group']}: {line['trust mean']}. Between" in page
+        assert f"<title>Sex: {line['group']}: {line['trust mean']}. Between" in page
     assert "and not why" in page
 
 
@@ -169,15 +169,15 @@ def test_a_hidden_group_is_named_with_the_reason(client, staff, fall):
 def test_a_group_that_results_hide_since_is_hidden(client, staff, fall):
     log_in(client, staff.state)
     query = {"school": staff.lincoln.pk, "by": "sex", "show": "safe"}
-    assert "<title>f:" in page_of(client, fall, **query)
+    assert "<title>Sex: f:" in page_of(client, fall, **query)
     rows = GroupResults.objects.filter(place_id=staff.lincoln.pk, level="school")
     rows.filter(value="f").update(is_hidden=True)
     page = page_of(client, fall, **query)
-    assert "<title>f:" not in page
+    assert "<title>Sex: f:" not in page
     assert "Not shown: f, x." in page
     rows.filter(value="m").update(hidden_items=["q1"])
     page = page_of(client, fall, **query)
-    assert "<title>m: *" in page
+    assert "<title>Sex: m: *" in page
 
 
 def test_nobody_sees_groups_of_places_that_are_not_theirs(client, staff, fall):
