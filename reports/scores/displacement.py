@@ -108,7 +108,7 @@ def displaced(
         Displacement(
             float(value),
             float(error),
-            place in significant and abs(value) >= LEAST_DRIFT,
+            place in significant and bool(abs(value) >= LEAST_DRIFT),
         )
         for place, (value, error) in enumerate(zip(logits, errors, strict=True))
     ]
