@@ -91,12 +91,12 @@ def benchmark_of(
         scale=published.scale, spans=published.spans, imported=imported
     )
     if not published.items:
-        own = _own_benchmark(administration, measure, options, people)
+        among_rounds = _own_benchmark(administration, measure, options, people)
         return replace(
             benchmark,
-            calibration=own.calibration,
-            anchors=own.anchors,
-            problems=own.problems,
+            calibration=among_rounds.calibration,
+            anchors=among_rounds.anchors,
+            problems=among_rounds.problems,
         )
     anchors = _anchors(published.items, options)
     if not anchors:

@@ -107,7 +107,7 @@ def displaced(
         Displacement(
             float(value),
             float(error),
-            place in moved_items and abs(value) >= LEAST_DRIFT,
+            place in moved_items and bool(abs(value) >= LEAST_DRIFT),
         )
         for place, (value, error) in enumerate(zip(logits, errors, strict=True))
     ]

@@ -246,7 +246,7 @@ class QualityPage:
     def of(cls, request: StaffRequest, pk: int) -> QualityPage:
         """Read the page; Http404 for users who do not see all responses.
 
-        14 statements.
+        15 statements.
         """
         scope = ScoresScope.of(request, pk)
         if not scope.sees_quality:

@@ -84,12 +84,13 @@ def report_of(administration, by):
     assert export.file_name, export.job.message
     with ZipFile(path_of(export.file_name)) as archive:
         files = {
-            name: archive.read(name).decode("utf-8-sig") for name in archive.namelist()
+            name: archive.read(name).decode("utf-8-sig")
+            for name in archive.namelist()
+            if name.endswith(".csv")
         }
     return {
         name.removesuffix(".csv"): list(csv.DictReader(io.StringIO(text)))
         for name, text in files.items()
-        if name.endswith(".csv")
     }
 
 

@@ -431,9 +431,9 @@ def test_the_page_costs_the_same_for_any_number_of_measures(
 ):
     log_in(client, staff.state)
     quality(client, spring)
-    with django_assert_num_queries(16):
+    with django_assert_num_queries(18):
         quality(client, spring)
     release(spring, staff.state)
     release(spring, staff.state, "q3")
-    with django_assert_num_queries(16):
+    with django_assert_num_queries(18):
         quality(client, spring)
