@@ -154,13 +154,13 @@ def open_typed_file(
     # PyArrow takes 0.3 s and 60 MB: not in each process.
     from reports.exports.typed.parquet_file import ParquetFile
 
-    make: Callable[..., TypedFile] = {
+    makers: dict[str, Callable[..., TypedFile]] = {
         Export.Format.SAV.value: SavFile,
         Export.Format.ZSAV.value: partial(SavFile, zlib_compressed=True),
         Export.Format.DTA.value: DtaFile,
         Export.Format.PARQUET.value: ParquetFile,
-    }[export.format]
-    return make(
+    }
+    return makers[export.format](
         path,
         described_columns(plan),
         title=codebook.title_of(plan),

@@ -111,7 +111,7 @@ class ExportForm(forms.Form):
         initial=Format.WIDE,
         help_text=gettext_lazy(
             "SPSS, Stata and Parquet files have codes, with labels in the language that"
-            " you choose below."
+            " you choose under More options."
         ),
     )
     labels = forms.ChoiceField(

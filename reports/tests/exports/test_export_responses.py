@@ -32,7 +32,7 @@ def export(*args, **options):
 
 def test_a_file_and_its_documents_are_written(spss, staff, tmp_path):
     documents = tmp_path / "documents.zip"
-    said = export("fall", format="sav", labels="es", output=spss, documents=documents)
+    output = export("fall", format="sav", labels="es", output=spss, documents=documents)
 
     frame, meta = pyreadstat.read_sav(spss)
     assert len(frame) == 3
@@ -42,7 +42,7 @@ def test_a_file_and_its_documents_are_written(spss, staff, tmp_path):
     assert {"read.R", "read.py", "read.sps", "read.do"} <= set(names)
     assert stat.S_IMODE(spss.stat().st_mode) == 0o600
     made = Export.objects.get()
-    assert made.by == staff.state and made.sha256 in said and "3 rows" in said
+    assert made.by == staff.state and made.sha256 in output and "3 rows" in output
     assert not made.identities
     # The record stays, and the file is only where it was asked for.
     assert made.deleted_at and not (made.file_name or made.documents_name)

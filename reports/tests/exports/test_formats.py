@@ -400,6 +400,7 @@ def test_files_equal_the_reference_for_any_answers(staff, fall, crowd, people, l
         path_of(export.file_name).unlink()
         path_of(export.codebook_name).unlink()
         path_of(export.codebook_table_name).unlink()
+        path_of(export.documents_name).unlink()
 
 
 def unescaped(cell: object) -> str:

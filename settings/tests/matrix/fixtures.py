@@ -771,6 +771,7 @@ def create_export(
         file_name=write_file("exports", ".csv", f"answers of {mark}"),
         codebook_name=write_file("exports", ".html", f"codebook of {mark}"),
         codebook_table_name=write_file("exports", ".csv", f"table of {mark}"),
+        documents_name=write_file("exports", ".zip", f"documents of {mark}"),
         size=20,
         rows=1,
         respondents=1,
