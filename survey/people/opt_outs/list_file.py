@@ -109,14 +109,13 @@ def check_list(
 ) -> ListReport:
     """Find the people of a list in these schools, which are all of `places`.
 
-    3 statements for each 500 rows, and 1. Raises RosterUnreadable.
+    3 statements for each 500 rows, and 1 for IDs on no roster. Raises RosterUnreadable.
     """
     report = ListReport(table.description, kind)
     seen: set[int | EarlyId] = set()
     rows = _rows_with_id(table, report)
     finder = _Finder(administration, schools)
-    erased = ErasedIds(administration.role, finder.districts)
-    early = _EarlyIds(schools, places, finder.districts, erased)
+    early = _EarlyIds(schools, places, finder.districts, administration.role)
     while some := list(islice(rows, LOOKED_UP_AT_ONCE)):
         people = finder.find({row.external_id for row in some})
         for row in some:
@@ -184,11 +183,15 @@ class _EarlyIds:
         schools: QuerySet[School],
         places: Places,
         districts: dict[int, str],
-        erased: ErasedIds,
+        role: str,
     ) -> None:
-        self.places, self.erased = places, erased
+        self.places, self.role = places, role
         self.districts = {code.casefold(): pk for pk, code in districts.items()}
         self._single_schools = schools.filter(pk__in=places.schools)
+
+    @cached_property
+    def erased(self) -> ErasedIds:
+        return ErasedIds(self.role, list(self.districts.values()))
 
     @cached_property
     def schools(self) -> dict[tuple[int, str], int]:

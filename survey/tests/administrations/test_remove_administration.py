@@ -43,6 +43,8 @@ from survey.models import (
     EmailSchedule,
     EmailStep,
     EmailTemplate,
+    ErasedRecord,
+    Erasure,
     Identity,
     Job,
     ListedId,
@@ -52,6 +54,7 @@ from survey.models import (
     OpenDecline,
     OptOut,
     PairChoice,
+    PersonFile,
     PlaceMerge,
     RecordJoin,
     Respondent,
@@ -135,6 +138,13 @@ def fill(administration: Administration, school: School, by: User) -> list[str]:
         kind="schools", district=school.district, kept_id=1, duplicate_id=2, by=by
     )
     PairChoice.objects.create(merge=merge, respondent=maya, keep="kept")
+    erasure = Erasure.objects.create(
+        district=school.district, reason="request", people=1, **asked
+    )
+    ErasedRecord.objects.create(
+        erasure=erasure, respondent=maya, administration=administration
+    )
+    PersonFile.objects.create(respondent=maya, **asked)
     files = [store_file(folder) for folder in ("cards", "open-codes", "rosters")]
     CardSet.objects.create(
         school=school, respondent=maya, by=by, file_name=files[0], people=1,
