@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     oldest_release = "1.0.0"
 
-    dependencies = [("reports", "0005_chosen_benchmark")]
+    dependencies = [("reports", "0006_benchmarks_by_span")]
 
     operations = [
         migrations.AlterField(

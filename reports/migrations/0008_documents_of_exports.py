@@ -6,7 +6,7 @@ class Migration(migrations.Migration):
     oldest_release = "1.0.0"
 
     dependencies = [
-        ('reports', '0005_chosen_benchmark'),
+        ('reports', '0007_scores_by_group'),
     ]
 
     operations = [

@@ -85,13 +85,13 @@ def benchmark_of(
     """
     imported = imported_benchmark(administration)
     if not imported or measure not in imported.measures:
-        return _own_benchmark(administration, measure, options, people)
+        return _benchmark_of_rounds(administration, measure, options, people)
     published = ImportedMeasure.from_json(imported.measures[measure])
     benchmark = Benchmark(
         scale=published.scale, spans=published.spans, imported=imported
     )
     if not published.items:
-        among_rounds = _own_benchmark(administration, measure, options, people)
+        among_rounds = _benchmark_of_rounds(administration, measure, options, people)
         return replace(
             benchmark,
             calibration=among_rounds.calibration,
@@ -104,7 +104,7 @@ def benchmark_of(
     return replace(benchmark, anchors=anchors, problems=_unanchored(options, anchors))
 
 
-def _own_benchmark(
+def _benchmark_of_rounds(
     administration: Administration, measure: str, options: Options, people: int
 ) -> Benchmark:
     """Return the benchmark among the rounds; none if this one is chosen."""

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     oldest_release = "1.0.0"
 
-    dependencies = [("survey", "0015_survey_day")]
+    dependencies = [("survey", "0017_erase_answers")]
 
     operations = [
         migrations.AlterField(
