@@ -34,6 +34,7 @@ from reports.rasch import VERSION
 from reports.rasch.responses import Floats
 from reports.rates.rollup_query import refresh_replica_timestamp
 from reports.releases.changes import Recount, read_changes
+from reports.releases.frozen_people import counts_erased_people
 from reports.releases.layout import counted_items
 from reports.releases.levels import LEVELS
 from reports.releases.rollup import attributes_of, keeps_earlier_answers
@@ -121,10 +122,10 @@ def score_administration(
     away.
     """
     start = time.monotonic()
-    is_scored = Scoring.objects.current().filter(pk=administration.pk).exists()
-    if not recalculate and is_scored:
+    scored = Scoring.objects.filter(pk=administration.pk)
+    if not recalculate and scored.current().exists():
         return ScoringOutcome()
-    _refuse_while_answers_change(administration, is_scored=is_scored)
+    _refuse_while_answers_change(administration, is_scored=scored.exists())
     refresh_replica_timestamp()
     [version] = versions_of([administration]).values()
     content = measures_in_survey(administration)
@@ -176,6 +177,14 @@ def _refuse_while_answers_change(
             _(
                 "Scores stay as they are: in some schools a few people have changed"
                 " their answers since the release."
+            )
+        )
+    # Their results show what these people answered: scores without it would tell that.
+    if not is_scored and counts_erased_people(administration):
+        raise JobRefused(
+            _(
+                "Scores can't be calculated: people who are counted in the results"
+                " have been erased since."
             )
         )
 

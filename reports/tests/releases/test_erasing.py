@@ -114,6 +114,29 @@ def test_scores_are_not_calculated_without_an_erased_person(staff, closed, monke
     assert frozen_people.counts_erased_people(closed)
 
 
+@pytest.mark.parametrize("stored_format", [None, FORMAT - 1])
+def test_no_other_scores_are_calculated_without_an_erased_person(
+    staff, closed, stored_format, monkeypatch
+):
+    release(closed)
+    if stored_format:
+        Scoring.objects.create(
+            administration=closed,
+            as_of=closed.closes_at,
+            calculated_at=closed.closes_at,
+            people=24,
+            format=stored_format,
+        )
+    erase(people(staff)[0], by=staff.dana)
+    with pytest.raises(JobRefused, match="Scores (stay as they are|can't be)"):
+        scoring.score_administration(closed)
+    # The twin: they would be calculated.
+    monkeypatch.setattr(scoring, "keeps_earlier_answers", lambda _: False)
+    monkeypatch.setattr(scoring, "counts_erased_people", lambda _: False)
+    scoring.score_administration(closed)
+    assert Scoring.objects.current().filter(pk=closed.pk).exists()
+
+
 def test_rows_of_others_leave_a_file_with_an_erased_person(staff, enrol):
     administration = opened(published(FIRST, "3"), "fall", minimum_group=5)
     respondents = []

@@ -118,8 +118,8 @@ class TestOutdatedScores:
             cursor.execute(
                 "INSERT INTO reports_scoring"
                 " (administration_id, as_of, calculated_at, people, problems)"
-                " VALUES (%s, now(), now(), 60, '[]')",
-                [fall.pk],
+                " VALUES (%s, %s, %s, 60, '[]')",
+                [fall.pk, timezone.now(), timezone.now()],
             )
         assert outdated() == [fall]
 
