@@ -42,7 +42,7 @@ def test_every_list_for_engineers_opens(client, engineer):
 
 def test_the_admin_shows_no_answers_or_identities(client, engineer):
     log_in(client, engineer)
-    page = client.get("/engineers/").content.decode().lower()
+    page = client.get("/engineers/tables/").content.decode().lower()
     assert "administrations" in page
     for word in ("response", "identit", "respondent"):
         assert word not in page

@@ -60,7 +60,7 @@ def create_export(page: Page, *administrations, **choices: str) -> None:
     for administration in administrations:
         check_round(page, administration)
     for label in choices.values():
-        page.get_by_label(label).check()
+        page.get_by_label("File type").select_option(label)
     expect(page.locator("#export-size")).to_contain_text("respondents")
     page.get_by_role("button", name="Create export").click()
     expect(page.get_by_role("link", name="Download the file")).to_be_visible()

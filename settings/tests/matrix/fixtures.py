@@ -35,6 +35,7 @@ from accounts.models import (
 from reports.models import (
     Calibration,
     Export,
+    ImportedBenchmark,
     ReportArchive,
     ResultsRollUp,
     ScoreRow,
@@ -62,6 +63,8 @@ from survey.models import (
     OpenCode,
     OpenCodeBatch,
     OpenCodeFile,
+    OptOut,
+    PersonFile,
     PlaceMerge,
     PublishedSurvey,
     RecordJoin,
@@ -231,7 +234,12 @@ ROUTE_PARAMETERS = (
         pk_of("listed_id"),
         value_within_shared=pk_of("listed_id_of_shared"),
     ),
-    RouteParameter("people_stored_file file", lambda place, route: 0, owned=False),
+    RouteParameter(
+        "people_stored_file file",
+        pk_of("person_file"),
+        value_within_shared=pk_of("person_file_of_shared"),
+        only_user="administrator",
+    ),
     RouteParameter("erasure_detail erasure", pk_of("erasure")),
     RouteParameter("cards_* pk", pk_of("administration"), shared=True),
     RouteParameter("emails_* pk", pk_of("administration"), shared=True),
@@ -597,6 +605,16 @@ def create_files(
     school = coordinator.memberships.get().school
     district = school.district
     return {
+        "person_file": create_person_file(mark, administration, administrator, school),
+        "person_file_of_shared": create_person_file(
+            mark, shared, administrator, school
+        ),
+        "imported_benchmark": ImportedBenchmark.objects.create(
+            administration=administration,
+            measures={},
+            by=administrator,
+            because=f"Published in {mark}",
+        ),
         "card_set": create_card_set(mark, administration, administrator, school=school),
         "card_set_of_shared": create_card_set(
             mark, shared, administrator, district=district, format="csv"
@@ -704,6 +722,24 @@ def create_card_set(
         by=by,
         job=create_finished_job("cards.make", mark, by),
         **fields,
+    )
+
+
+def create_person_file(
+    mark: str, administration: Administration, by: User, school: School
+) -> PersonFile:
+    now = timezone.now()
+    return PersonFile.objects.create(
+        respondent=administration.respondents.filter(school=school).earliest("pk"),
+        requested_by=OptOut.RequestedBy.PARENT,
+        requested_on=now.date(),
+        file_name=write_file(PersonFile.FOLDER, ".html", f"what is stored of {mark}"),
+        made_at=now,
+        expires_at=now + timedelta(days=7),
+        size=20,
+        sha256="0" * 64,
+        by=by,
+        job=create_finished_job(PersonFile.JOB, mark, by),
     )
 
 

@@ -829,7 +829,7 @@ def test_subgroups_are_declared_line_by_line(client, staff, published):
     assert administration.subgroups == {"House": ["Red", "Blue"]}
 
     detail = reverse("administration_detail", args=[administration.pk])
-    assert "Grade, language, House" in client.get(detail).content.decode()
+    assert "Grade, Language, House" in client.get(detail).content.decode()
     held = current_values(client, administration.pk)
     assert held["subgroups"] == "House: Red, Blue"
     client.post(f"{detail}change/", {**held, "subgroups": "House: Red, Blue, Green"})
