@@ -736,9 +736,10 @@ def test_each_alert_is_about_figures_that_this_stack_has(stack):
     figures = stack.watch("/metrics")[1].decode()
     there = {*re.findall(r"^# TYPE (groundswell_\w+)", figures, re.MULTILINE)}
     # What has not happened yet: a page saved, a code typed, an e-mail, a backup; and
-    # there is no TLS here.
+    # there is no TLS here, and no cluster.
     later = re.compile(
         "page_saves|logins|wrong_codes|errors|messages_|backup_|drill_|certificate_|log_"
+        "|restore_point_"
     )
     named = {
         name.removesuffix("_bucket")
