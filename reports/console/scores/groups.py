@@ -99,6 +99,8 @@ class GroupsPage:
         everyone = visible_scores(administration, [place] if may_see else [])
         groups = visible_group_scores(administration, texts.content, everyone)
         attributes = known_attributes(administration)
+        with_scores = {attribute for attribute, _value in groups.get(place, {})}
+        first = [each for each in attributes if each in with_scores] or attributes
         asked = request.GET.get("by", "")
         show = request.GET.get("show", "")
         if not measures_in(texts.content, show):
@@ -107,7 +109,7 @@ class GroupsPage:
             *(administration, district, school),
             *place_choices(permissions, capability, district),
             attributes,
-            asked if asked in attributes else next(iter(attributes), ""),
+            asked if asked in attributes else next(iter(first), ""),
             show=show,
             texts=texts,
             threshold=threshold,

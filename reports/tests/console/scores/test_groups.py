@@ -166,6 +166,18 @@ def test_a_hidden_group_is_named_with_the_reason(client, staff, fall):
     assert "Not shown: x." in page
 
 
+@pytest.mark.parametrize("hidden", ["grade", "sex", ""])
+def test_a_page_begins_with_groups_that_have_scores(client, staff, fall, hidden):
+    ScoreRow.objects.filter(administration=fall, attribute=hidden or "none").delete()
+    log_in(client, staff.state)
+    response = client.get(reverse("scores_groups", args=[fall.pk]))
+    page = response.context["page"]
+    assert page.gaps.panels
+    assert page.attribute == next(each for each in page.attributes if each != hidden)
+    asked = client.get(reverse("scores_groups", args=[fall.pk]), {"by": "grade"})
+    assert asked.context["page"].attribute == "grade"
+
+
 def test_a_group_that_results_hide_since_is_hidden(client, staff, fall):
     log_in(client, staff.state)
     query = {"school": staff.lincoln.pk, "by": "sex", "show": "safe"}
