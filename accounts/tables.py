@@ -34,7 +34,7 @@ class Reference(Enum):
 
 
 class Erasing(Enum):
-    """What erasing a person does with the rows about this person."""
+    """Say what happens to a table's rows about a person who is erased."""
 
     DELETED = auto()
     # The reference is set to null: nothing else in the row is about the person.

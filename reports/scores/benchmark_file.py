@@ -147,9 +147,9 @@ class _Reader:
             )
 
     def measure(self, name: str) -> ImportedMeasure:
-        _row, whole, date, source = self.scales[name]
+        _row, of_all_schools, date, source = self.scales[name]
         return ImportedMeasure(
-            *(whole.scale, whole.people, date, source),
+            *(of_all_schools.scale, of_all_schools.people, date, source),
             [item for (of, _item), (_number, item) in self.items.items() if of == name],
             {span: scale for (of, span), scale in self.spans.items() if of == name},
         )

@@ -118,7 +118,7 @@ def _saves_beside(
     alone: Mapping[str, float],
     rounds: int,
 ) -> list[SavesBeside]:
-    """Save pages beside each command; `alone` has the seconds of each without."""
+    """Time page saves while each command runs; `alone` are its seconds without them."""
     return [
         save_beside(
             partial(_seconds_again, application, command),

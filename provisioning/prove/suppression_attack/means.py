@@ -1,4 +1,4 @@
-"""Calculate whose mean a reader can work out from all scores that are shown.
+"""Find the groups whose mean follows from all scores that are shown.
 
 A score is a mean, so scores times numbers of people add up and subtract. Scores are
 rounded to whole points, which this ignores: it takes them as exact.
@@ -31,7 +31,7 @@ def has_measure(person: Person) -> bool:
 
 
 def attack_means(world: World, means: Collection[Mean]) -> Outcome:
-    """Count small sets of people whose mean follows from the shown ones.
+    """Count the groups below the minimum whose mean follows from the shown ones.
 
     Of two waves, what follows from the groups that both show is no leak, as in
     `stories.seen_again`.
@@ -73,7 +73,7 @@ def attack_means(world: World, means: Collection[Mean]) -> Outcome:
 def _added_up(
     world: World, means: Collection[Mean], measured: Indicator, outcome: Outcome
 ) -> Iterator[tuple[Mean, Indicator]]:
-    """Yield means with the people of whom they are.
+    """Yield each mean with the people whose mean it is.
 
     Of larger places, by the schools whose numbers of people are those that are shown;
     of several such sets, the largest.

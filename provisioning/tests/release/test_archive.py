@@ -12,7 +12,7 @@ from provisioning.release import archive
 
 @pytest.fixture
 def publisher(tmp_path, monkeypatch):
-    """A folder with a repository, whose tag is v1.2.0, and a key."""
+    """Make a repository with the tag v1.2.0, and a key to sign with."""
     git = ["git", "-C", tmp_path / "repository", "-c", "user.name=Maya"]
     git += ["-c", "user.email=maya@example.org"]
     (tmp_path / "repository").mkdir()

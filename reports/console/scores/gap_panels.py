@@ -202,8 +202,8 @@ def _of_attribute(
     }
     panels = []
     for name in names if shown else ():
-        whole = everyone.get(name)
-        if whole is None:
+        of_everyone = everyone.get(name)
+        if of_everyone is None:
             continue
         scores = {value: scores.get(name) for value, scores in shown.items()}
         known = {
@@ -214,7 +214,7 @@ def _of_attribute(
         panels.append(
             GapPanel(
                 *_titles(texts, name),
-                whole,
+                of_everyone,
                 [
                     GroupLine(group_label(attribute, value), score)
                     for value, score in scores.items()

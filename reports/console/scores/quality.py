@@ -216,7 +216,7 @@ class MeasureLine:
 
     @property
     def spans(self) -> str:
-        """Name the grade spans whose schools are compared with each other."""
+        """Return the names of the grade spans that have a scale."""
         calibration = self.calibration
         spans = calibration.span_scales if calibration else {}
         return ", ".join(str(SPAN_NAMES[span]) for span in SPAN_NAMES if span in spans)

@@ -1,1 +1,1 @@
-"""What other programs read about an export: DDI, a data package, and syntax."""
+"""Describe an export for other programs: DDI-Codebook, Data Package, and syntax."""

@@ -28,7 +28,7 @@ class Storage(Enum):
 
 @dataclass(frozen=True)
 class Described:
-    """What the survey says about a column, in the language of the export."""
+    """Describe a column by the survey, in the language of the export."""
 
     header: str
     label: str

@@ -113,9 +113,9 @@ def test_each_span_has_the_mean_50_and_its_own_deviation(fall, by_span):
         assert stored["scale"]["mean"] == pytest.approx(mean, abs=1e-3)
         assert stored["scale"]["unit"] == "schools"
         assert stored["scale"]["deviation"] == stored["differences"]["between"] > 0
-    whole = calibration.scale_mean
-    assert calibration.span_scales["high"]["scale"]["mean"] < whole - 0.5
-    assert calibration.span_scales["elementary"]["scale"]["mean"] > whole + 0.5
+    mean = calibration.scale_mean
+    assert calibration.span_scales["high"]["scale"]["mean"] < mean - 0.5
+    assert calibration.span_scales["elementary"]["scale"]["mean"] > mean + 0.5
 
 
 def test_a_school_has_the_score_of_its_span_and_others_that_of_all(
@@ -140,13 +140,13 @@ def test_a_school_has_the_score_of_its_span_and_others_that_of_all(
     assert shown.mean == round(within_scale(points))
     assert {key.span for key in shown.benchmarks} == {"elementary"}
     # The same school beside all schools, for sums.
-    whole = (
+    points = (
         MIDDLE
         + POINTS
         * (row.measures["trust"][1] - calibration.scale_mean)
         / calibration.scale_deviation
     )
-    assert shown.of_all_schools.mean == round(within_scale(whole))
+    assert shown.of_all_schools.mean == round(within_scale(points))
     for school in (staff.lincoln, staff.roosevelt):
         assert scores[school.pk].span == ""
         place = ("school", school.pk)

@@ -122,9 +122,9 @@ def test_scores_of_the_table(client, staff, fall):
             shown.append(rows[name][column])
             expected.append(drawn(by_school[name], groups, mean, deviation))
         # A district of one school has its score; all schools are the mean of both.
-        whole = np.concatenate(groups)
+        of_all_schools = np.concatenate(groups)
         shown.append(rows["All schools"][column])
-        expected.append(drawn(whole, groups, mean, deviation))
+        expected.append(drawn(of_all_schools, groups, mean, deviation))
     assert shown == [str(score) for score in expected]
     for name in (*WITH_REPORT, "All schools"):
         safe, trust, noise = map(int, rows[name][3:6])
