@@ -311,7 +311,8 @@ class PublicPage:
                 (
                     *(scores, self.benchmarks, self.frame["is_of_people"]),
                     *(self.frame.get("scales"), self._title_before),
-                    before and before.summary["scores"],
+                    self.place.summary.get("span"),
+                    before and (before.summary["scores"], before.summary.get("span")),
                     before and before.publication.frame.get("scales"),
                 )
             ),

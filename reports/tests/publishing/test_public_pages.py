@@ -19,6 +19,7 @@ from reports.models import (
     Calibration,
     GroupResults,
     Publication,
+    PublishedPlace,
     ResultsRollUp,
     SchoolRate,
 )
@@ -257,6 +258,20 @@ class TestLastTime:
         publish(fall)
         text = page("published_school", spring.pk, staff.lincoln.pk).text
         assert ("Change since last time" in text) is is_same_scale
+
+    def test_scores_of_another_grade_span_are_not_compared(
+        self, staff, fall, spring, publish
+    ):
+        publish(fall)
+        address = ("published_school", spring.pk, staff.lincoln.pk)
+        assert "Change since last time" in page(*address).text
+        before = PublishedPlace.objects.get(
+            publication__administration=fall, level="school", place_id=staff.lincoln.pk
+        )
+        summary = {**before.summary, "span": "elementary"}
+        # Not from the cache either, which has the page of before.
+        PublishedPlace.objects.filter(pk=before.pk).update(summary=summary)
+        assert "Change since last time" not in page(*address).text
 
 
 class TestHiddenNumbers:

@@ -16,7 +16,8 @@ from reports.scores.scale import MIDDLE, POINTS, Sums, within_scale
 from reports.scores.scoring import score_administration
 from reports.scores.shrinkage import estimate_differences
 from reports.scores.spans import spans_of_schools
-from reports.scores.visible import visible_scores
+from reports.scores.visible import measures_in_survey, visible_scores
+from reports.scores.visible_groups import visible_group_scores
 from reports.tests.scores.conftest import closed, run_jobs, simulated, take_part
 
 pytestmark = pytest.mark.django_db
@@ -156,6 +157,19 @@ def test_a_school_has_the_score_of_its_span_and_others_that_of_all(
     state = ScoreRow.objects.get(administration=fall, level="state", attribute="")
     assert state.span == ""
     assert state.measures["trust"][3] == 50
+
+
+def test_groups_of_a_school_are_on_the_scale_of_its_span(fall, by_span):
+    schools = School.objects.filter(code__in=("elementary-1", "high-0"))
+    places = [("school", school.pk) for school in schools]
+    everyone = visible_scores(fall, places)
+    groups = visible_group_scores(fall, measures_in_survey(fall), everyone)
+    for place in places:
+        [scores] = [groups[place]["grade", grade] for _, grade in groups[place]]
+        # All people of the school are in one grade.
+        assert scores["trust"].of_answers == everyone[place]["trust"].of_answers
+        assert scores["trust"].score == everyone[place]["trust"].score
+        assert scores["trust"].benchmarks == everyone[place]["trust"].benchmarks
 
 
 def test_without_the_choice_one_span_is_above_the_other(fall):
