@@ -98,13 +98,14 @@ class Host(Machine):
     def power_on(self) -> None:
         """Connect it to the switch, and let it boot.
 
-        Not from another thread: what that starts ends with it.
+        Not from another thread: what that starts ends with it. Its card is the same
+        after each start, as a machine's is: a new one would be unknown for eight
+        seconds to who remembers the former.
         """
         run(f"ip netns add {self.name}")
-        run(
-            f"ip link add {self.label} type veth peer name eth0 netns {self.name}",
-            at=SWITCH,
-        )
+        number = ":".join(f"{int(part):02x}" for part in self.address.split("."))
+        card = f"eth0 address 02:00:{number} netns {self.name}"
+        run(f"ip link add {self.label} type veth peer name {card}", at=SWITCH)
         run(f"ip link set {self.label} master bridge up", at=SWITCH)
         for command in (
             "ip link set lo up",
