@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from struct import pack
 from typing import Any, NamedTuple
 
 from provisioning.commands import (
@@ -32,18 +33,19 @@ from provisioning.commands import (
     step,
     wait_until,
 )
-from provisioning.installation.environment import install_packages, path_of_program
+from provisioning.installation.environment import PYTHON, install_packages, path_of_program
 from provisioning.installation.stack_folder import environment_of
 from provisioning.measure.benchmarks.stack import Stack, running_stack
 from provisioning.measure.load.crowd import send
 from provisioning.measure.load.respondent import (
+    SAVE,
     RehearsalSurvey,
     Request,
     Respondent,
     save_requests,
 )
 from provisioning.measure.load.target import Target, target_of
-from provisioning.processes import children_of, start_process, stop_process
+from provisioning.processes import start_process, stop_process
 
 PAGES, ITEMS = 20, 5
 # People who come first, so that what a process keeps is there.
@@ -59,9 +61,17 @@ SUMMARY = re.compile(r"^(?:summary|totals): (\d+)", re.MULTILINE)
 CALL = re.compile(r"^\s*[\d.]+\s+[\d.]+\s+\d+\s+(\d+)(?:\s+\d+)?\s+(\w+)$", re.MULTILINE)
 # nginx's headers for page saves, which are all that reach a worker.
 FORWARDED = (
-    "Connection: close\r\nX-Forwarded-For: 127.0.0.1\r\nX-Forwarded-Proto: http\r\n"
-    "X-Request-ID: 0123456789abcdef0123456789abcdef\r\n"
+    b"Connection: close\r\nX-Forwarded-For: 127.0.0.1\r\nX-Forwarded-Proto: http\r\n"
+    b"X-Request-ID: 0123456789abcdef0123456789abcdef"
 )
+
+# gunicorn whose first worker is its own process: valgrind takes commands only there.
+ONE_PROCESS = """
+import os
+os.fork, os.getppid = int, os.getpid
+from gunicorn.app.wsgiapp import run
+run()
+"""
 
 # What each person sends at a time, in the order of a visit.
 STEPS: Mapping[str, Callable[[Respondent], Iterator[Request]]] = {
@@ -145,7 +155,7 @@ def figures_of(counts: Mapping[str, Count]) -> dict[str, Any]:
     times = {kind: SAVES_PER_VISIT if kind == "save" else 1 for kind in counts}
     return {
         "python": output_of(
-            [ROOT / ".venv/bin/python", "-c", "import platform as p; print(p.python_version())"],
+            [PYTHON, "-c", "import platform as p; print(p.python_version())"],
             failing="Python does not start",
         ).strip(),
         **{f"{kind}_instructions": round(each.instructions) for kind, each in counts.items()},
@@ -182,21 +192,19 @@ def count_instructions(
         with step("Starting a worker under valgrind"), one_worker(
             stack, application, *valgrind
         ) as worker:
-            pid = str(worker.pid)
 
-            def control(*arguments: str) -> None:
-                output_of(
-                    ["callgrind_control", *arguments, pid], failing="valgrind refuses"
-                )
+            def control(command: str) -> None:
+                words = ["vgdb", f"--pid={worker.pid}", *command.split()]
+                output_of(words, failing="valgrind refuses")
 
             @contextmanager
             def counted(kind: str) -> Iterator[None]:
-                control("--zero")
+                control("zero")
                 yield
-                control(f"--dump={kind}")
+                control(f"dump {kind}")
 
             def ready() -> None:
-                control("--instr=on")
+                control("instrumentation on")
 
             requests = take_survey(worker.target, survey, codes, counted, ready)
         totals = totals_of(Path(folder))
@@ -272,13 +280,36 @@ def ask(target: Target, requests: Iterator[Request]) -> int:
 
     def forwarded() -> Iterator[Request]:
         for each in requests:
-            line, _, rest = each.data.partition(b"\r\n")
-            each.data = b"\r\n".join([line, FORWARDED.encode() + rest])
+            head, _, body = each.data.partition(b"\r\n\r\n")
+            head += b"\r\n" + FORWARDED
+            by_uwsgi = each.kind == SAVE
+            each.data = encode(head, body) if by_uwsgi else head + b"\r\n\r\n" + body
             yield each
 
     tally = send(target, [forwarded()], together=1, timeout=60).tally
     tally.refuse_failures()
     return tally.answered()
+
+
+def encode(head: bytes, body: bytes) -> bytes:
+    """Encode a request in HTTP by the uwsgi protocol, as nginx does."""
+    line, *headers = head.split(b"\r\n")
+    method, address, protocol = line.split()
+    variables = {
+        b"REQUEST_METHOD": method,
+        b"REQUEST_URI": address,
+        b"SERVER_PROTOCOL": protocol,
+    }
+    for header in headers:
+        name, _, value = header.partition(b": ")
+        name = name.upper().replace(b"-", b"_")
+        variables[name if name.startswith(b"CONTENT_") else b"HTTP_" + name] = value
+    for unused in (b"HTTP_USER_AGENT", b"HTTP_CONNECTION"):
+        variables.pop(unused, None)
+    block = b"".join(
+        pack("<H", len(part)) + part for pair in variables.items() for part in pair
+    )
+    return b"\0" + pack("<H", len(block)) + b"\0" + block + body
 
 
 @contextmanager
@@ -289,8 +320,8 @@ def one_worker(stack: Stack, application: str, *tool: str) -> Iterator[Worker]:
     with listen(0) as listener:
         target = target_of(f"http://127.0.0.1:{listener.getsockname()[1]}")
         server = start_process(
-            [*tool, str(ROOT / ".venv/bin/python"), "-m", "gunicorn", application]
-            + [f"--config={stack.folder}/etc/gunicorn/taking.py", "--workers=1"]
+            [*tool, str(PYTHON), "-c", ONE_PROCESS, application]
+            + [f"--config={stack.folder}/etc/taking/gunicorn.py", "--workers=1"]
             + ["--max-requests=0", "--timeout=0", f"--bind=fd://{listener.fileno()}"],
             cwd=ROOT,
             env={**os.environ, **environment},
@@ -300,7 +331,7 @@ def one_worker(stack: Stack, application: str, *tool: str) -> Iterator[Worker]:
     try:
         if not wait_until(lambda: ready.exists() or server.poll(), seconds=PATIENCE):
             raise Refusal("The worker does not start")
-        yield Worker(target, children_of(server.pid)[0])
+        yield Worker(target, server.pid)
     finally:
         stop_process(server, seconds=60)
         ready.unlink(missing_ok=True)
