@@ -91,9 +91,13 @@ def _parse_variables(data: bytes, end: int) -> WSGIEnvironment:
             if at > end:
                 break
             name = text[name_at : value_at - 2]
+            value = text[value_at:at]
             if name in environ:
-                raise InvalidRequest("a variable twice")
-            environ[name] = text[value_at:at]
+                # A header that came twice, as gunicorn joins it.
+                if not name.startswith("HTTP_"):
+                    raise InvalidRequest("a variable twice")
+                value = f"{environ[name]},{value}"
+            environ[name] = value
     except IndexError:
         at = end + 1
     if at != end:

@@ -33,12 +33,16 @@ from provisioning.commands import (
     step,
     wait_until,
 )
-from provisioning.installation.environment import PYTHON, install_packages, path_of_program
+from provisioning.installation.environment import (
+    PYTHON,
+    install_packages,
+    path_of_program,
+)
 from provisioning.installation.stack_folder import environment_of
 from provisioning.measure.benchmarks.stack import Stack, running_stack
 from provisioning.measure.load.crowd import send
 from provisioning.measure.load.respondent import (
-    SAVE,
+    CONTENT,
     RehearsalSurvey,
     Request,
     Respondent,
@@ -58,7 +62,9 @@ SAVES_PER_VISIT = 45
 PATIENCE = 300.0
 PROGRAMS = {"valgrind": "valgrind", "strace": "strace"}
 SUMMARY = re.compile(r"^(?:summary|totals): (\d+)", re.MULTILINE)
-CALL = re.compile(r"^\s*[\d.]+\s+[\d.]+\s+\d+\s+(\d+)(?:\s+\d+)?\s+(\w+)$", re.MULTILINE)
+CALL = re.compile(
+    r"^\s*[\d.]+\s+[\d.]+\s+\d+\s+(\d+)(?:\s+\d+)?\s+(\w+)$", re.MULTILINE
+)
 # nginx's headers for page saves, which are all that reach a worker.
 FORWARDED = (
     b"Connection: close\r\nX-Forwarded-For: 127.0.0.1\r\nX-Forwarded-Proto: http\r\n"
@@ -142,7 +148,9 @@ def print_counts(counts: Mapping[str, Count]) -> None:
                 f"{count.system_calls:.1f}",
                 ", ".join(
                     f"{name} {number:.3g}"
-                    for name, number in sorted(count.calls.items(), key=lambda it: -it[1])
+                    for name, number in sorted(
+                        count.calls.items(), key=lambda it: -it[1]
+                    )
                     if number >= 0.05
                 ),
             )
@@ -158,8 +166,14 @@ def figures_of(counts: Mapping[str, Count]) -> dict[str, Any]:
             [PYTHON, "-c", "import platform as p; print(p.python_version())"],
             failing="Python does not start",
         ).strip(),
-        **{f"{kind}_instructions": round(each.instructions) for kind, each in counts.items()},
-        **{f"{kind}_system_calls": round(each.system_calls, 1) for kind, each in counts.items()},
+        **{
+            f"{kind}_instructions": round(each.instructions)
+            for kind, each in counts.items()
+        },
+        **{
+            f"{kind}_system_calls": round(each.system_calls, 1)
+            for kind, each in counts.items()
+        },
         "visit_instructions": round(
             sum(times[kind] * each.instructions for kind, each in counts.items())
         ),
@@ -189,9 +203,10 @@ def count_instructions(
     with tempfile.TemporaryDirectory() as folder:
         valgrind = ["valgrind", "--tool=callgrind", "--instr-atstart=no"]
         valgrind += [f"--callgrind-out-file={folder}/out.%p", "--quiet"]
-        with step("Starting a worker under valgrind"), one_worker(
-            stack, application, *valgrind
-        ) as worker:
+        with (
+            step("Starting a worker under valgrind"),
+            one_worker(stack, application, *valgrind) as worker,
+        ):
 
             def control(command: str) -> None:
                 words = ["vgdb", f"--pid={worker.pid}", *command.split()]
@@ -226,9 +241,10 @@ def totals_of(folder: Path) -> dict[str, int]:
 def count_system_calls(
     stack: Stack, application: str, survey: RehearsalSurvey, codes: Sequence[str]
 ) -> dict[str, dict[str, float]]:
-    with tempfile.TemporaryDirectory() as folder, one_worker(
-        stack, application
-    ) as worker:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        one_worker(stack, application) as worker,
+    ):
 
         @contextmanager
         def counted(kind: str) -> Iterator[None]:
@@ -282,7 +298,7 @@ def ask(target: Target, requests: Iterator[Request]) -> int:
         for each in requests:
             head, _, body = each.data.partition(b"\r\n\r\n")
             head += b"\r\n" + FORWARDED
-            by_uwsgi = each.kind == SAVE
+            by_uwsgi = each.kind != CONTENT
             each.data = encode(head, body) if by_uwsgi else head + b"\r\n\r\n" + body
             yield each
 
@@ -304,8 +320,7 @@ def encode(head: bytes, body: bytes) -> bytes:
         name, _, value = header.partition(b": ")
         name = name.upper().replace(b"-", b"_")
         variables[name if name.startswith(b"CONTENT_") else b"HTTP_" + name] = value
-    for unused in (b"HTTP_USER_AGENT", b"HTTP_CONNECTION"):
-        variables.pop(unused, None)
+    del variables[b"HTTP_CONNECTION"]
     block = b"".join(
         pack("<H", len(part)) + part for pair in variables.items() for part in pair
     )

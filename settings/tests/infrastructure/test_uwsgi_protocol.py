@@ -154,11 +154,24 @@ def test_only_requests_are_read(head):
         read(head + bytes(20_000))
 
 
-def test_a_variable_may_not_come_twice():
-    once, method = encode(VARIABLES, b""), b"\x0e\0REQUEST_METHOD\4\0POST"
-    size = pack("<H", len(once) - 4 + len(method))
+def with_another(name: bytes, value: bytes) -> bytes:
+    """Return a request with one variable more, or twice."""
+    once = encode(VARIABLES, b"")
+    more = pack("<H", len(name)) + name + pack("<H", len(value)) + value
+    return (
+        b"\0" + pack("<H", len(once) - 4 + len(more)) + b"\0" + once[4:] + more + BODY
+    )
+
+
+@pytest.mark.parametrize("name", [b"REQUEST_METHOD", b"CONTENT_LENGTH", b"REQUEST_URI"])
+def test_what_describes_the_request_may_not_come_twice(name):
     with pytest.raises(InvalidRequest, match="twice"):
-        read(b"\0" + size + b"\0" + once[4:] + method + BODY)
+        read(with_another(name, b"30"))
+
+
+def test_a_header_that_comes_twice_is_joined():
+    environ = read(with_another(b"HTTP_COOKIE", b"more=1"))
+    assert environ["HTTP_COOKIE"] == VARIABLES["HTTP_COOKIE"] + ",more=1"
 
 
 @pytest.mark.parametrize("name", ["REQUEST_METHOD", "REQUEST_URI"])
@@ -189,7 +202,11 @@ def test_a_response_to_head_has_no_body():
 
 @pytest.mark.parametrize("text", ["a\r\nb: c", "a\nb", "a\rb", "a\n", "\r"])
 def test_no_header_becomes_two(text):
-    for status, headers in ((text, []), ("200 OK", [("X", text)]), ("200 OK", [(text, "1")])):
+    for status, headers in (
+        (text, []),
+        ("200 OK", [("X", text)]),
+        ("200 OK", [(text, "1")]),
+    ):
         with pytest.raises(ValueError, match="line break"):
             Response("GET").start(status, headers)
 
