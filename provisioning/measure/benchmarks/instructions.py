@@ -184,12 +184,12 @@ def grown(figures: Mapping[str, Any], file: Path | None) -> list[str]:
     """Say which instructions are above those that were kept with the same Python."""
     if file is None:
         return []
-    kept_figures = json.loads(file.read_text())
-    if kept_figures["python"] != figures["python"]:
-        raise Refusal(f"{file} is of Python {kept_figures['python']}: not comparable")
+    earlier = json.loads(file.read_text())
+    if earlier["python"] != figures["python"]:
+        raise Refusal(f"{file} is of Python {earlier['python']}: not comparable")
     return [
         f"{name} is {figures[name]:,}, {figures[name] / before - 1:.1%} above {before:,}"
-        for name, before in kept_figures.items()
+        for name, before in earlier.items()
         if name.endswith("_instructions") and figures[name] > before * (1 + MOST_GROWTH)
     ]
 
