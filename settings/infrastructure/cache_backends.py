@@ -252,9 +252,7 @@ class KeepAliveRedis(BaseCache):
             raise reply
         return reply
 
-    def _replies(
-        self, connection: ConnectionInterface, commands: bytes, count: int
-    ) -> list[object]:
+    def _replies(self, connection: Any, commands: bytes, count: int) -> list[object]:
         """Send packed commands, and return so many replies.
 
         By the connection's socket, past redis-py, whose layers take four times as long
@@ -294,8 +292,8 @@ class KeepAliveRedis(BaseCache):
 def wait_in_kernel(wire: socket.socket, seconds: float) -> None:
     """Let the kernel end a wait with BlockingIOError.
 
-    Python's own limit is a `poll` before each `recv` and `send`. A socket with TLS reads
-    in several steps, and keeps it.
+    Python's own limit is a `poll` before each `recv` and `send`. A socket with TLS
+    reads in several steps, and keeps it.
     """
     if isinstance(wire, ssl.SSLSocket):
         return

@@ -29,7 +29,9 @@ CHUNK = 65_536
 LARGEST_BODY = 16 * 1024 * 1024
 LENGTH = re.compile(r"[0-9]{1,8}", re.ASCII)
 
-ExceptionInfo = tuple[type[BaseException], BaseException, TracebackType]
+ExceptionInfo = (
+    tuple[type[BaseException], BaseException, TracebackType] | tuple[None, None, None]
+)
 
 
 class InvalidRequest(Exception):

@@ -1,4 +1,4 @@
-"""Count instructions and system calls of a respondents' worker, for each kind of request.
+"""Count instructions and system calls of a respondents' worker, by kind of request.
 
 valgrind and strace count the same on a busy machine as on a quiet one, so that a change
 of a few percent can be seen where a clock shows nothing. People of a rehearsal take
@@ -188,7 +188,7 @@ def grown(figures: Mapping[str, Any], file: Path | None) -> list[str]:
     if earlier["python"] != figures["python"]:
         raise Refusal(f"{file} is of Python {earlier['python']}: not comparable")
     return [
-        f"{name} is {figures[name]:,}, {figures[name] / before - 1:.1%} above {before:,}"
+        f"{name} is {figures[name]:,}, which is {figures[name] / before - 1:.1%} more"
         for name, before in earlier.items()
         if name.endswith("_instructions") and figures[name] > before * (1 + MOST_GROWTH)
     ]
