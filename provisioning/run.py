@@ -74,6 +74,10 @@ COMMANDS = {
         "help_site.build",
         "Builds the help site, and checks its links",
     ),
+    "instructions": (
+        "measure.benchmarks.instructions",
+        "Counts instructions and system calls of a worker, by kind of request",
+    ),
     "licences": (
         "release.licences",
         "Writes the licences of everything of others",

@@ -26,10 +26,10 @@ from survey.taking.published import published_survey
 
 # Random, so that no text of a survey can contain a placeholder.
 MARK = secrets.token_hex(8)
-NOW, TOKEN, TAG, DATA, ACCENT, LOGO, HELP, MISSING, NOTICE = (
-    f"{MARK}-{key}"
+NOW, TOKEN, TAG, DATA, ACCENT, LOGO, HELP, MISSING, NOTICE, MAIN = (
+    f"{MARK}-{key}-{MARK}"
     for key in ("now", "token", "tag", "data", "accent", "logo", "help")
-    + ("missing", "notice")
+    + ("missing", "notice", "main")
 )
 
 
@@ -52,7 +52,7 @@ def survey_page(
     """
     make = prepared_survey if settings.COMPRESS_OFFLINE else render_survey
     language = str(data["language"])
-    accent, mark, help = render_place(place, language, role)
+    accent, mark, help = render_place(place, language, role, is_inside=True)
     return fill_in(
         make(digest, language, role),
         {
@@ -69,12 +69,58 @@ def survey_page(
     )
 
 
+def complete_page(
+    digest: str,
+    language: str,
+    role: str,
+    context: Mapping[str, object],
+    place: PlaceOnPage = NOWHERE,
+) -> str:
+    """Return the review, or the page that says thank you.
+
+    Around what is of one person, `survey/_complete.html` with this context, all of it
+    is the same for everyone.
+    """
+    make = prepared_frame if settings.COMPRESS_OFFLINE else render_frame
+    accent, mark, help = render_place(place, language, role, is_inside=False)
+    return fill_in(
+        make(digest, language, role, bool(context["is_finished"])),
+        {
+            TAG: str(context["tag"]),
+            ACCENT: accent,
+            LOGO: mark,
+            HELP: help,
+            MAIN: render_to_string("survey/_complete.html", dict(context)),
+        },
+    )
+
+
+def render_frame(digest: str, language: str, role: str, is_finished: bool) -> str:
+    published = published_survey(digest)
+    return render_to_string(
+        "survey/survey_complete.html",
+        {
+            **frame_context(published, language, role),
+            "languages": languages_of(published.definition),
+            "is_finished": is_finished,
+            "tag": TAG,
+            "now": NOW,
+            "accent": ACCENT,
+            "mark": LOGO,
+            "help": HELP,
+            "main": MAIN,
+        },
+    )
+
+
 def fill_in(page: str, values: Mapping[str, str]) -> str:
     """Replace the placeholders; escape what is not marked as safe."""
-    now = timezone.localtime().isoformat()
-    for placeholder, value in {NOW: now, **values}.items():
-        page = page.replace(placeholder, conditional_escape(value))
-    return page
+    known = {NOW: timezone.localtime().isoformat(), **values}
+    known = {key: conditional_escape(value) for key, value in known.items()}
+    # Every other part is the name of a placeholder.
+    parts = page.split(MARK)
+    parts[1::2] = [known[f"{MARK}{name}{MARK}"] for name in parts[1::2]]
+    return "".join(parts)
 
 
 def render_login(language: str, chosen: str, place: PlaceOnPage) -> str:
@@ -125,18 +171,18 @@ def render_survey(digest: str, language: str, role: str) -> str:
 
 @lru_cache(maxsize=1024)
 def render_place(
-    place: PlaceOnPage, language: str, role: str
+    place: PlaceOnPage, language: str, role: str, *, is_inside: bool
 ) -> tuple[SafeString, ...]:
     """Return the color, the logo, and whom to ask for help.
 
-    A school's people share them.
+    A school's people share them. What is inside of the survey leads to no page where
+    people would lose sight of it.
     """
     context = {
         "place": place,
         "words": messages.messages_in(language, role),
         "language": messages.language_for(language),
-        # Leads to no page where people would lose sight of their survey.
-        "take": True,
+        "take": is_inside,
     }
     parts = ("survey/_accent.html", "survey/_mark.html", "survey/_help.html")
     return tuple(render_to_string(part, context) for part in parts)
@@ -144,3 +190,4 @@ def render_place(
 
 prepared_login = lru_cache(maxsize=32)(render_login)
 prepared_survey = lru_cache(maxsize=256)(render_survey)
+prepared_frame = lru_cache(maxsize=256)(render_frame)

@@ -9,11 +9,11 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.middleware.csrf import get_token
 from django.shortcuts import redirect, render
 from django.utils import timezone
+from django.utils.functional import SimpleLazyObject
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import (
     csrf_exempt,
     csrf_protect,
-    ensure_csrf_cookie,
 )
 from django.views.decorators.http import (
     require_http_methods,
@@ -56,7 +56,12 @@ from survey.taking.page_save import (
     read_page_save,
 )
 from survey.taking.places import place_of_state
-from survey.taking.prepared_pages import login_context, login_page, survey_page
+from survey.taking.prepared_pages import (
+    complete_page,
+    login_context,
+    login_page,
+    survey_page,
+)
 from survey.taking.published import Published, SurveyNotFound, published_survey
 from survey.taking.refusals import refusal, set_outcome
 from survey.taking.saved_answers import (
@@ -99,7 +104,6 @@ def survey_login(request: HttpRequest) -> HttpResponse:
 
 
 @csrf_protect
-@ensure_csrf_cookie
 @ends_previous_login
 @retry_once
 @uses_forced_read_router(PublishedSurvey)
@@ -273,7 +277,7 @@ def survey_complete(request: HttpRequest) -> HttpResponse:
         addresses = review_addresses(tab, session, language)
         context |= {"plain_tab": tab.signed(), "addresses": addresses}
     # Not known once the survey has closed: its page suits all roles.
-    role, is_finished = "", False
+    role, is_finished, saved = "", False, None
     try:
         saved = read_saved_answers(
             session, published, devices.device_of(request.COOKIES)
@@ -285,14 +289,21 @@ def survey_complete(request: HttpRequest) -> HttpResponse:
     else:
         role = saved.role
         context["place"] = saved.place
-        is_finished = _is_finished_here(request, session, saved)
+        is_finished = context["is_finished"] = _is_finished_here(
+            request, session, saved
+        )
         show = _thanks_context if is_finished else _review_context
         context |= show(session, published, saved, language)
         if is_finished:
             device = devices.device_of(request.COOKIES)
             context["next_part"] = next_part(session, saved, device)
     context |= frame_context(published, language, role)
-    response = render(request, "survey/survey_complete.html", context)
+    if saved is None or tab is not None:
+        response = render(request, "survey/survey_complete.html", context)
+    else:
+        context["csrf_token"] = SimpleLazyObject(lambda: get_token(request))
+        page = complete_page(session.digest, language, role, context, saved.place)
+        response = HttpResponse(page)
     # The reply that shortened the session was lost, and the browser asks again.
     if request.method == "POST" and is_finished:
         shorten_session(request, response, session)

@@ -9,6 +9,8 @@ import pytest
 from gunicorn.util import close_graceful
 
 from settings.infrastructure.gunicorn_workers import PromptSocket
+from settings.tests.infrastructure.test_time_limit import PROMPT, gunicorn
+from settings.tests.infrastructure.test_uwsgi_protocol import VARIABLES, encode
 from settings.tests.patience import patience
 
 ANSWER = b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 5000
@@ -25,7 +27,9 @@ def both():
 
 @pytest.fixture
 def prompt(both):
-    with PromptSocket.from_socket(both[1]) as prompt:
+    worker = both[1]
+    kind = (worker.family, worker.type, worker.proto)
+    with PromptSocket(*kind, fileno=worker.detach()) as prompt:
         yield prompt
 
 
@@ -69,10 +73,53 @@ def test_a_disconnected_client_is_not_an_error(both, prompt):
     assert prompt.fileno() == -1
 
 
-def test_the_socket_keeps_its_file_descriptor():
-    nginx, worker = socket.socketpair(socket.AF_UNIX)
-    number = worker.fileno()
-    with nginx, PromptSocket.from_socket(worker) as prompt:
-        assert isinstance(prompt, PromptSocket)
-        assert (prompt.fileno(), worker.fileno()) == (number, -1)
-        assert prompt.gettimeout() is None
+# One worker, both protocols
+
+
+@pytest.fixture(scope="module")
+def server():
+    with gunicorn(f"--worker-class={PROMPT}", "--timeout=2", limited=False) as server:
+        yield server
+
+
+def exchange(server, data: bytes) -> bytes:
+    """Send a request as nginx does, and return all of the response."""
+    with socket.socket(socket.AF_UNIX) as nginx:
+        nginx.connect(str(server.path))
+        nginx.sendall(data)
+        nginx.settimeout(patience(20))
+        return b"".join(iter(lambda: nginx.recv(65536), b""))
+
+
+def uwsgi_request(path: str) -> bytes:
+    return encode({**VARIABLES, "REQUEST_URI": path})
+
+
+def test_both_protocols_are_answered_alike(server):
+    status, text = server.get("/quick")
+    head, _, body = exchange(server, uwsgi_request("/quick")).partition(b"\r\n\r\n")
+    assert head.startswith(f"HTTP/1.1 {status} ".encode())
+    assert body.decode() == text
+
+
+def test_what_is_no_request_gets_no_reply_and_ends_no_worker(server):
+    whole = uwsgi_request("/quick")
+    for data in (b"\0\5\0\0xxxxx", b"\0" * 100, whole + whole, b"\0\0\0\1"):
+        assert exchange(server, data) == b""
+    assert exchange(server, whole).startswith(b"HTTP/1.1 200")
+
+
+def test_a_request_that_takes_too_long_gets_no_reply(server):
+    """nginx answers 503 then, and the next one has a new worker."""
+    assert exchange(server, uwsgi_request("/loop")) == b""
+    assert exchange(server, uwsgi_request("/quick")).startswith(b"HTTP/1.1 200")
+
+
+def test_both_are_read_from_one_piece(both, prompt):
+    """What was read to tell the protocols apart is not lost to gunicorn's parser."""
+    prompt.received = b"GET / HTTP/1.1"
+    both[0].sendall(b"\r\n\r\n")
+    assert (prompt.recv(3), prompt.recv(100), prompt.recv(100)) == (
+        *(b"GET", b" / HTTP/1.1"),
+        b"\r\n\r\n",
+    )

@@ -6,10 +6,17 @@ import re
 from functools import lru_cache
 
 import pytest
+from django.template.loader import render_to_string
 
 from survey.taking import prepared_pages
-from survey.taking.prepared_pages import MARK, fill_in, prepared_login, prepared_survey
-from survey.tests.conftest import FIRST_PAGE, Browser
+from survey.taking.prepared_pages import (
+    MARK,
+    fill_in,
+    prepared_frame,
+    prepared_login,
+    prepared_survey,
+)
+from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser
 
 SECRET = "Only Maya wrote this"
 pytestmark = pytest.mark.django_db
@@ -21,6 +28,7 @@ def prepared(monkeypatch):
     for name, cached in {
         "render_login": prepared_login,
         "render_survey": prepared_survey,
+        "render_frame": prepared_frame,
     }.items():
         fresh = lru_cache(cached.__wrapped__)
         monkeypatch.setattr(prepared_pages, name, fresh)
@@ -64,3 +72,47 @@ def test_what_is_filled_in_is_escaped():
     page = f"<p>{prepared_pages.TAG}</p>"
     filled = fill_in(page, {prepared_pages.TAG: "<script>"})
     assert filled == "<p>&lt;script&gt;</p>"
+
+
+def answered_pages(*people, last=(SECRET, "x")):
+    """Return each person's review, and the page after finishing."""
+    for person, text in zip(people, last, strict=False):
+        browser = Browser().log_in(person)
+        base = browser.bootstrap()["revision"]
+        pages = [FIRST_PAGE, SECOND_PAGE, {"last": text}]
+        for number, answers in enumerate(pages, start=1):
+            assert browser.save(number, answers, base + number).status_code == 200
+        review = browser.get("/take/complete/?language=en")
+        finishing = {"reviewed": review.context["reviewed"]}
+        assert browser.post("/take/complete/", finishing).status_code == 302
+        yield review.content.decode()
+        yield browser.get("/take/complete/?language=en").content.decode()
+
+
+def test_the_second_person_reviews_and_is_thanked_alone(maya, noor):
+    first_review, first_thanks, review, thanks = answered_pages(maya, noor)
+    assert prepared_pages.render_frame.cache_info().hits
+    assert SECRET in first_review and SECRET not in review + thanks + first_thanks
+    tags = [re.search(r'data-tag="(\w+)"', page)[1] for page in (first_review, review)]
+    assert tags[0] not in review + thanks and tags[1] in review and tags[1] in thanks
+    assert MARK not in first_review + first_thanks + review + thanks
+
+
+def test_a_prepared_page_is_the_whole_template(maya, noor, lincoln, monkeypatch):
+    """But for what is of the person and the moment."""
+
+    def render_at_once(digest, language, role, context, place):
+        return render_to_string(
+            "survey/survey_complete.html", {**context, "place": place}
+        )
+
+    def comparable(page: str) -> str:
+        page = re.sub(r'(?:value|data-\w+|datetime)="[^"]*"|for=\w+|\s', "", page)
+        return re.sub(r"\d\d:\d\d", "", page)
+
+    noor.school = lincoln
+    noor.save()
+    prepared = [comparable(page) for page in answered_pages(maya)]
+    monkeypatch.setattr("survey.taking.views.complete_page", render_at_once)
+    whole = [comparable(page) for page in answered_pages(noor)]
+    assert prepared == whole
