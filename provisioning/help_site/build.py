@@ -58,7 +58,7 @@ def build_if_changed(python: Path) -> None:
 
 
 def build(python: Path, folder: Path, *, strict: bool) -> None:
-    """Replace the folder by a new site. Raises Refusal with the first bad link."""
+    """Replace the folder by a new site. Raises Refusal with all bad links."""
     draft = folder.with_name(f"{folder.name}.new")
     shutil.rmtree(draft, ignore_errors=True)
     run_generator(
@@ -80,7 +80,7 @@ def run_generator(*command: str | Path) -> None:
     if done.returncode:
         lines = f"{done.stdout}{done.stderr}".splitlines()
         problems = [line for line in lines if line.startswith(("WARNING", "ERROR"))]
-        reason = (problems or lines or ["it gave no reason"])[0]
+        reason = "; ".join(problems or lines[:1] or ["it gave no reason"])
         raise Refusal(f"The help site can't be built: {reason}")
 
 

@@ -13,6 +13,7 @@ import pytest
 from _pytest import runner
 
 from provisioning.measure.calibration import slowness
+from settings.tests.costs import Costs
 
 # The longest files first, and those that mostly wait: started last, one of them
 # would keep one process busy while the others have nothing left to do. Short tests
@@ -40,7 +41,17 @@ LONGEST = (
 gc.disable()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--costs",
+        action="store_true",
+        help="show the files of tests that took the most processor time",
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("costs"):
+        config.pluginmanager.register(Costs(config))
     # Worker processes and the programs that tests start inherit it.
     # `provisioning/test` has set it, because it knows how many run side by side.
     os.environ.setdefault("GROUNDSWELL_TEST_PATIENCE", f"{2 * slowness():.1f}")

@@ -286,7 +286,8 @@ def test_private_files_are_in_a_bucket(fleet):
 
 def test_private_files_may_be_in_a_shared_folder(tmp_path):
     nfs = {"files_bucket": "", "files_shared": True, "files_gid": 2001}
-    options = ("--limit=web2,worker1", "--skip-tags=firewall,haproxy,pgbouncer")
+    skipped = "firewall,kernel,chrony,haproxy,pgbouncer"
+    options = ("--limit=web2,worker1", f"--skip-tags={skipped}")
     render_fleet(tmp_path, *options, **nfs)
     shared = tmp_path / "shared"
     for path in ("web2/etc/app/console.env", "worker1/etc/app/worker.env"):
@@ -437,7 +438,9 @@ def test_connections_between_servers_take_no_place_in_the_kernels_table(fleet):
 
 
 def test_an_owner_whose_rules_need_tracking_keeps_it(tmp_path):
-    render_fleet(tmp_path, "--limit=web1", untracked=False)
+    skipped = "web,application,kernel,chrony,haproxy,pgbouncer"
+    options = ("--limit=web1", f"--skip-tags={skipped}")
+    render_fleet(tmp_path, *options, untracked=False)
     rules = (tmp_path / "web1/etc/firewall/rules.nft").read_text()
     assert "notrack" not in rules
     assert "ct count over" in rules
@@ -649,7 +652,7 @@ def test_no_server_of_another_host_is_called_without_verification(fleet):
 def test_a_host_with_the_repository_is_called_and_admitted(tmp_path):
     render_fleet(
         tmp_path,
-        *("--limit=db3", "--skip-tags=failover"),
+        *("--limit=db3", "--skip-tags=failover,kernel,chrony"),
         backup_repository="host",
         backup_host="10.0.0.71",
     )
@@ -681,7 +684,8 @@ def test_a_host_with_the_repository_is_called_and_admitted(tmp_path):
     ],
 )
 def test_http2_is_said_as_the_version_of_nginx_wants_it(tmp_path, version, words):
-    options = ("--limit=web1", "--tags=files", "--skip-tags=firewall")
+    skipped = "firewall,application,kernel,chrony,haproxy,pgbouncer"
+    options = ("--limit=web1", f"--skip-tags={skipped}")
     render_fleet(tmp_path, *options, nginx_version=version)
     nginx = (tmp_path / "web1/etc/nginx/nginx.conf").read_text()
     listening = r"listen .+:(?:443|8443)( ssl[^;]*;(?:\s+http2 on;)?)"

@@ -23,7 +23,7 @@ class LookupModule(LookupBase):
         **kwargs: Any,
     ) -> list[dict[str, str]]:
         template = lookup_loader.get(
-            "ansible.builtin.template", loader=self._loader, templar=self._templar
+            "rendered_file", loader=self._loader, templar=self._templar
         )
         folder = Path(terms[0])
         files = {}
