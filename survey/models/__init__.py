@@ -9,6 +9,7 @@ from survey.models.administration import (
 from survey.models.backup_run import BackupRun
 from survey.models.bank_question import BankQuestion, BankQuestionUse
 from survey.models.card_set import CardSet
+from survey.models.certificate import DestructionCertificate
 from survey.models.comment import DraftComment
 from survey.models.consent import Consent
 from survey.models.counted_group import CountedGroup
@@ -83,6 +84,7 @@ __all__ = [
     "EmailStep",
     "EmailTemplate",
     "Denominator",
+    "DestructionCertificate",
     "ErasedId",
     "ErasedRecord",
     "Erasure",

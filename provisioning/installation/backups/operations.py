@@ -95,7 +95,8 @@ def backup(folder: Path, *, full: bool, keys: Path | None) -> int:
             error = {"error": str(refusal), **certificates}
             keep_result(folder, "backup", began, error, ok=False)
             raise
-        figures |= certificates
+        # Certificates of destruction say from it when the last backup ends.
+        figures |= certificates | {"retention_days": host["retention_days"]}
         keep_result(folder, "backup", began, figures, ok=True)
         print(json.dumps(figures))
     if host["files"]:

@@ -36,6 +36,7 @@ from survey.models import (
     Respondent,
 )
 from survey.models.erasure import ERASES
+from survey.people.certificates.digests import new_key
 from survey.people.erasing import erased_ids, files
 from survey.people.erasing.deletion import delete_ids, delete_rows
 from survey.people.erasing.stored import JOINED, PersonRecords, records_of
@@ -128,6 +129,9 @@ def erase_people(job: Job, progress: Progress) -> None:
     erasure = Erasure.objects.select_related("by", "district").get(
         pk=job.subject_id or 0
     )
+    if erasure.digest_key is None and erasure.erased_at is None:
+        erasure.digest_key = new_key()
+        erasure.save(update_fields=["digest_key"])
     remaining = list(erasure.records.filter(erased_at=None).order_by("pk"))
     progress.begin_step(_("Deleting rows"), total=len(remaining))
     for record in remaining:
@@ -135,6 +139,7 @@ def erase_people(job: Job, progress: Progress) -> None:
         progress.advance()
     if erasure.erased_at is None:
         _record_end(erasure)
+    files.write_journal(erasure)
     progress.message = _("Deleting files")
     files.follow_up(erasure)
     progress.message = _("Erased.")
@@ -223,24 +228,32 @@ def _erase(person: PersonRecords, erasure: Erasure, writer: CursorWrapper) -> No
     keys = [row.pk for row in lock_respondents(rows) if row.erased_at is None]
     keep_groups_of_withdrawn(writer, keys)
     now = timezone.now()
+    remembered = {}
+    if person.ids:
+        remembered = erased_ids.remember(person.role, person.district, person.ids)
+    digest_key = bytes(erasure.digest_key) if erasure.digest_key else None
     for key in keys:
         administration = person.records[key]
         _empty_record(key, administration)
-        deleted = delete_rows(key, administration)
+        deletion = delete_rows(key, administration, digest_key)
         if person.ids:
-            deleted += delete_ids(person, administration)
+            delete_ids(person, administration, deletion)
+        rows = dict(+deletion.rows)
+        result = {
+            "erased_at": now,
+            "rows": rows,
+            "digests": {table: deletion.digests.get(table, "") for table in rows},
+            "id_digests": remembered,
+        }
         ErasedRecord.objects.update_or_create(
             pk=key,
-            defaults={"erased_at": now, "rows": dict(+deleted)},
+            defaults=result,
             create_defaults={
                 "erasure": erasure,
                 "administration_id": administration,
-                "erased_at": now,
-                "rows": dict(+deleted),
+                **result,
             },
         )
-    if person.ids:
-        erased_ids.remember(person.role, person.district, person.ids)
     people_removed(keys)
 
 
