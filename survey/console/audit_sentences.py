@@ -71,6 +71,15 @@ PEOPLE = {
     "complete an erasure": gettext_noop(
         "The files of erased people were deleted: {subject}"
     ),
+    "issue a certificate of destruction": gettext_noop(
+        "A certificate of destruction was issued: {subject}"
+    ),
+    "download a certificate of destruction": gettext_noop(
+        "{who} downloaded a certificate of destruction: {subject}"
+    ),
+    "replay an erasure": gettext_noop(
+        "People who were erased before a restore were erased again: {subject}"
+    ),
     "ask for cards again": gettext_noop("{who} had login cards made again: {subject}"),
     "ask for cards": gettext_noop("{who} had login cards made: {subject}"),
     "ask for new access codes": gettext_noop(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import uuid
 
 from django.db import models
@@ -59,3 +60,8 @@ class DestructionCertificate(Table, district=Reference.MOVED):
 
     def __str__(self) -> str:
         return f"certificate {self.number}"
+
+    @property
+    def fingerprint(self) -> str:
+        """Return the SHA-256 of the public key, as `keys.fingerprint`."""
+        return hashlib.sha256(self.public_key).hexdigest()

@@ -54,6 +54,7 @@ from survey.models import (
     Administration,
     CardSet,
     DayOff,
+    DestructionCertificate,
     EmailStep,
     Erasure,
     FeedScan,
@@ -241,6 +242,7 @@ ROUTE_PARAMETERS = (
         only_user="administrator",
     ),
     RouteParameter("erasure_detail erasure", pk_of("erasure")),
+    RouteParameter("certificate_* certificate", pk_of("certificate")),
     RouteParameter("cards_* pk", pk_of("administration"), shared=True),
     RouteParameter("emails_* pk", pk_of("administration"), shared=True),
     RouteParameter("emails_* step", pk_of("email_step"), shared=True),
@@ -503,7 +505,7 @@ def create_other_objects(
     return {
         "wave": administration.wave,
         "holiday": create_holiday(mark, district),
-        "erasure": create_erasure(district, administrator),
+        **create_erasure(mark, district, administrator),
         "email_step": create_email_step(mark, administration, administrator),
         "listed_id": create_listed_id(mark, administration, school, administrator),
         "listed_id_of_shared": create_listed_id(mark, shared, school, administrator),
@@ -1090,9 +1092,9 @@ def create_listed_id(
     )
 
 
-def create_erasure(district: District, by: User) -> Erasure:
-    """Order the erasing of a person who is no longer there."""
-    return Erasure.objects.create(
+def create_erasure(mark: str, district: District, by: User) -> dict[str, Any]:
+    """Order the erasing of a person who is no longer there, and certify it."""
+    erasure = Erasure.objects.create(
         district=district,
         by=by,
         requested_on=date(2026, 9, 1),
@@ -1100,6 +1102,16 @@ def create_erasure(district: District, by: User) -> Erasure:
         reason="request",
         people=1,
     )
+    certificate = DestructionCertificate.objects.create(
+        kind="people",
+        district=district,
+        erasure=erasure,
+        issued_at=timezone.now(),
+        document=mark.encode(),
+        pdf=mark.encode(),
+        public_key=bytes(32),
+    )
+    return {"erasure": erasure, "certificate": certificate}
 
 
 def codes_of(respondent: Respondent) -> list[str]:

@@ -19,7 +19,7 @@ from typing import Any
 
 from survey.models import DestructionCertificate, Erasure
 from survey.people.certificates.documents import Verdict, sign_json, verify
-from survey.people.certificates.keys import own_keys, signing_key
+from survey.people.certificates.keys import installation_keys, signing_key
 from survey.work.files import delete_files, keep, path_of
 from survey.work.files_away import FilesAway
 
@@ -44,16 +44,20 @@ def name_of_certificate(certificate: DestructionCertificate) -> str:
 def entry_of_erasure(erasure: Erasure) -> dict[str, Any]:
     """Return whom an erasure erased up to now. 1 statement."""
     respondents: defaultdict[str, list[int]] = defaultdict(list)
-    ids: defaultdict[str, set[str]] = defaultdict(set)
-    for record in erasure.records.exclude(erased_at=None).order_by("pk"):
+    ids: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    records = erasure.records.exclude(erased_at=None).select_related("administration")
+    for record in records.order_by("pk"):
         respondents[str(record.administration_id)].append(record.pk)
         for version, digests in (record.id_digests or {}).items():
-            ids[version].update(digests)
+            ids[record.administration.role, version].update(digests)
     return {
         "kind": DestructionCertificate.Kind.PEOPLE,
         "district": erasure.district_id,
         "respondents": respondents,
-        "ids": {version: sorted(digests) for version, digests in ids.items()},
+        "ids": [
+            {"role": role, "key_version": int(version), "digests": sorted(digests)}
+            for (role, version), digests in sorted(ids.items())
+        ],
         "requested_on": erasure.requested_on.isoformat(),
         "requested_by": erasure.requested_by,
         "reason": erasure.reason,
@@ -89,13 +93,7 @@ def delete(name: str) -> None:
 
 def read(paths: list[Path]) -> Iterator[dict[str, Any]]:
     """Read entries of files and folders. Raises JournalError."""
-    keys = own_keys()
-    keys += [
-        bytes(key)
-        for key in DestructionCertificate.objects.values_list("public_key", flat=True)
-        .order_by("public_key")
-        .distinct()
-    ]
+    keys = installation_keys()
     for path in paths:
         if not path.exists():
             raise JournalError(f"{path} does not exist")

@@ -21,6 +21,8 @@ from django.conf import settings
 from django.core import checks
 from django.core.exceptions import ImproperlyConfigured
 
+from survey.models import DestructionCertificate
+
 # Of a fingerprint, in hexadecimal: enough to find a key by.
 ID_LENGTH = 16
 END = b"-----END PUBLIC KEY-----"
@@ -74,6 +76,17 @@ def is_signed(public: bytes, signature: bytes, message: bytes) -> bool:
 def own_keys() -> list[bytes]:
     """Return the public keys of CERTIFICATE_KEYS, the newest first."""
     return [public_bytes(_private_key(text)) for text in settings.CERTIFICATE_KEYS]
+
+
+def installation_keys() -> list[bytes]:
+    """Return all public keys that this installation signs and has signed with.
+
+    Those of certificates stay, when their keys are no longer in the settings. 1
+    statement.
+    """
+    used = DestructionCertificate.objects.order_by("public_key").distinct()
+    keys = [*own_keys(), *map(bytes, used.values_list("public_key", flat=True))]
+    return list(dict.fromkeys(keys))
 
 
 def pem_of(keys: Iterable[bytes]) -> bytes:

@@ -182,7 +182,7 @@ def erase_person(record: ErasedRecord, erasure: Erasure) -> None:
     with transaction.atomic(), connection.cursor() as cursor:
         _wait_without_end(cursor)
         while True:
-            person = _person_of(record)
+            person = person_of(Respondent.objects.get(pk=record.respondent_id))
             rounds = set(person.records.values())
             if rounds <= locked:
                 break
@@ -201,9 +201,8 @@ def _wait_without_end(cursor: CursorWrapper) -> None:
         cursor.execute("SET LOCAL lock_timeout = 0")
 
 
-def _person_of(record: ErasedRecord) -> PersonRecords:
+def person_of(respondent: Respondent) -> PersonRecords:
     """Find a person by the record that was ordered, also after it was joined."""
-    respondent = Respondent.objects.get(pk=record.respondent_id)
     person = records_of(respondent)
     if person is None:
         joins = RecordJoin.objects.filter(other=respondent, state=JOINED)
