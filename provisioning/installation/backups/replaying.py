@@ -12,9 +12,8 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from provisioning.commands import Refusal, step
+from provisioning.commands import ROOT, Refusal, output_of, step
 from provisioning.installation.backups.files import FileRepository
-from provisioning.installation.environment import manage
 
 # The folder of `survey.people.certificates.journal`.
 JOURNAL = "erasures"
@@ -44,20 +43,61 @@ def replay_erasures(
     `settings` are those of `stack up --set`, and `home`/secrets has the keys. Raises
     Refusal, so that the restore ends.
     """
-    if not any(journal.glob("*.json")):
-        return
-    environment = _environment(home, run, settings)
-    with step("Erasing who was erased after the backup"):
+    if has_entries(journal):
+        environment = {**os.environ, **_environment(home, settings)}
         # The backup may be of an earlier release.
-        manage("migrate", "--verbosity=0", environment=environment)
-        printed = manage("replay_erasures", str(journal), environment=environment)
+        with step("Bringing its tables up to date"):
+            migrate = ("migrate", "--verbosity=0")
+            _manage(ROOT, *migrate, run=run, environment=environment)
+        replay_by_release(ROOT, run, journal, environment)
+
+
+def has_entries(journal: Path) -> bool:
+    return any(journal.glob("*.json"))
+
+
+def replay_by_release(
+    release: Path, run: Path, journal: Path, environment: Mapping[str, str]
+) -> None:
+    """Let a release whose tables the database at `run` has erase people in it."""
+    with step("Erasing who was erased after the backup"):
+        printed = _manage(
+            release,
+            "replay_erasures",
+            str(journal),
+            run=run,
+            environment=environment,
+        )
     result = json.loads(printed.splitlines()[-1])
     print(f"Erased again: {result['erased']} records, {result['rows']} rows")
     if result["not_the_same"]:
         print(f"See whether these were erased: respondents {result['not_the_same']}")
 
 
-def _environment(home: Path, run: Path, settings: Mapping[str, str]) -> dict[str, str]:
+def _manage(
+    release: Path, *arguments: str, run: Path, environment: Mapping[str, str]
+) -> str:
+    """Run manage.py on the database at `run`, as PostgreSQL's superuser.
+
+    New tables are the application's.
+    """
+    database = {
+        "GROUNDSWELL_DATABASE_HOST": str(run),
+        "GROUNDSWELL_DATABASE_PORT": "5432",
+        "GROUNDSWELL_DATABASE_USER": "postgres",
+        "PGOPTIONS": "-c role=groundswell",
+        # Not there yet, and empty when they are.
+        "GROUNDSWELL_BROKER": "",
+        "GROUNDSWELL_MESSAGES_REDIS": "",
+    }
+    return output_of(
+        [release / ".venv" / "bin" / "python", release / "manage.py", *arguments],
+        failing=f"manage.py {arguments[0]} failed",
+        env={**environment, **database},
+    )
+
+
+def _environment(home: Path, settings: Mapping[str, str]) -> dict[str, str]:
     def secret(name: str) -> str:
         try:
             return (home / "secrets" / name).read_text().strip()
@@ -69,19 +109,10 @@ def _environment(home: Path, run: Path, settings: Mapping[str, str]) -> dict[str
     codes = settings.get("access_code_keys") or f"1={secret('access_code_key')}"
     certificates = settings.get("certificate_keys") or secret("certificate_key")
     return {
-        **os.environ,
         "DJANGO_SETTINGS_MODULE": "settings.stack",
         "GROUNDSWELL_SECRET_KEY": secret("staff_secret_key"),
         "GROUNDSWELL_ACCESS_CODE_KEYS": codes,
         "GROUNDSWELL_CERTIFICATE_KEYS": certificates,
         "GROUNDSWELL_TIME_ZONE": settings.get("time_zone") or "UTC",
         "GROUNDSWELL_FILES": str(home / "files"),
-        "GROUNDSWELL_DATABASE_HOST": str(run),
-        "GROUNDSWELL_DATABASE_PORT": "5432",
-        # By its socket, as PostgreSQL's superuser; new tables are the application's.
-        "GROUNDSWELL_DATABASE_USER": "postgres",
-        "PGOPTIONS": "-c role=groundswell",
-        # Not there yet, and empty when they are.
-        "GROUNDSWELL_BROKER": "",
-        "GROUNDSWELL_MESSAGES_REDIS": "",
     }
