@@ -95,13 +95,13 @@ class Command(BaseCommand):
         if missing := [str(folder) for folder in logs if not folder.is_dir()]:
             raise CommandError(f"There is no folder {', '.join(missing)}.")
         stores = search_everything(marks, logs)
-        traces = sum(sum(found.traces.values()) for found in stores.values())
-        unread = sum(len(found.unread) for found in stores.values())
+        traces = sum(sum(searched.traces.values()) for searched in stores.values())
+        unread = sum(len(searched.unread) for searched in stores.values())
         result = {
             "marks": len(marks.marks),
             "traces": traces,
             "unread": unread,
-            "stores": {name: found.described() for name, found in stores.items()},
+            "stores": {name: searched.described() for name, searched in stores.items()},
             "not_searched": NOT_SEARCHED,
         }
         self.stdout.write(json.dumps(result, indent=2))

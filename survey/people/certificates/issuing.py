@@ -18,6 +18,7 @@ from django.db.models import Q
 from django.utils import timezone, translation
 
 from accounts import audit
+from accounts.language import language_of
 from accounts.models import District, Membership, User
 from survey.models import Administration, DestructionCertificate, Erasure
 from survey.people.certificates import journal
@@ -69,8 +70,8 @@ class DestroyedData:
 def orderer(user: User, district: District | None) -> str:
     """Return name and role of who ordered a destruction, in English."""
     roles = user.memberships.current().filter(role__in=("state", "district"))
-    own = roles.filter(role="district", district=district).first()
-    membership = own or roles.filter(role="state").first()
+    of_district = roles.filter(role="district", district=district).first()
+    membership = of_district or roles.filter(role="state").first()
     name = user.name or user.email
     if membership is None:
         return name
@@ -211,19 +212,19 @@ def certify_erasure(erasure: Erasure) -> None:
     records = list(row.records.exclude(erased_at=None).order_by("pk"))
     with translation.override("en"):
         reason = str(Erasure.Reason(row.reason).label)
-    issue_certificate(
-        DestroyedData(
-            kind=DestructionCertificate.Kind.PEOPLE,
-            administrations=tuple(sorted({r.administration_id for r in records})),
-            district=row.district_id,
-            tables=_tables_of(bytes(row.digest_key), records),
-            files=row.files,
-            ordered_by=orderer(row.by, row.district),
-            reason=reason,
-            destroyed_at=row.completed_at,
-        ),
-        erasure=row,
+    destroyed = DestroyedData(
+        kind=DestructionCertificate.Kind.PEOPLE,
+        administrations=tuple(sorted({r.administration_id for r in records})),
+        district=row.district_id,
+        tables=_tables_of(bytes(row.digest_key), records),
+        files=row.files,
+        ordered_by=orderer(row.by, row.district),
+        reason=reason,
+        destroyed_at=row.completed_at,
     )
+    # The pages of the PDF; the JSON is in English.
+    with translation.override(language_of(row.by)):
+        issue_certificate(destroyed, erasure=row)
     Erasure.objects.filter(pk=row.pk).update(digest_key=None)
 
 

@@ -21,7 +21,7 @@ from django.conf import settings
 from django.core.files.storage import Storage
 from django.db import connections, transaction
 
-from survey.people.erasing.traces import Found, Marks, text_of
+from survey.people.erasing.traces import Searched, Marks, text_of
 from survey.work.files import private_files
 
 ROWS = 2000
@@ -39,9 +39,9 @@ ORDER BY 1
 """
 
 
-def search_database(marks: Marks, alias: str) -> Found:
+def search_database(marks: Marks, alias: str) -> Searched:
     """Read every row of every table, also of those that no model describes."""
-    found = Found()
+    searched = Searched()
     connection = connections[alias]
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
@@ -51,13 +51,13 @@ def search_database(marks: Marks, alias: str) -> Found:
             names = connection.introspection.table_names(cursor)
             tables = [connection.ops.quote_name(name) for name in sorted(names)]
     for table in tables:
-        found.read += 1
+        searched.read += 1
         with transaction.atomic(using=alias), connection.cursor() as cursor:
             if connection.vendor == "postgresql":
                 cursor.execute("SET LOCAL statement_timeout = 0")
             for columns, row in _suspicious_rows(cursor, table, marks):
-                _note_row(marks, found, table.strip('"'), columns, row)
-    return found
+                _note_row(marks, searched, table.strip('"'), columns, row)
+    return searched
 
 
 def _suspicious_rows(
@@ -89,7 +89,7 @@ def pattern_of(word: str) -> str:
 
 
 def _note_row(
-    marks: Marks, found: Found, table: str, columns: list[str], row: tuple[Any, ...]
+    marks: Marks, searched: Searched, table: str, columns: list[str], row: tuple[Any, ...]
 ) -> None:
     """Count the marks of each column, and those that only the whole row has."""
     in_columns: set[str] = set()
@@ -97,30 +97,30 @@ def _note_row(
         kinds = marks.kinds_in(text_of([value]))
         in_columns |= kinds
         for kind in kinds:
-            found.traces[f"{table}.{column}: {kind}"] += 1
+            searched.traces[f"{table}.{column}: {kind}"] += 1
     for kind in marks.kinds_in(text_of(row)) - in_columns:
-        found.traces[f"{table}: {kind}"] += 1
+        searched.traces[f"{table}: {kind}"] += 1
 
 
-def search_files(marks: Marks) -> Found:
+def search_files(marks: Marks) -> Searched:
     """Read all private files, of the folder or the bucket; also inside archives."""
-    found = Found()
+    searched = Searched()
     storage = private_files()
     for name in _names(storage, ""):
-        found.read += 1
-        marks.note(found, name, name)
-        _search_file(marks, found, name, lambda name=name: storage.open(name))
-    return found
+        searched.read += 1
+        marks.note(searched, name, name)
+        _search_file(marks, searched, name, lambda name=name: storage.open(name))
+    return searched
 
 
-def search_folder(marks: Marks, folder: Path) -> Found:
+def search_folder(marks: Marks, folder: Path) -> Searched:
     """Read all files of a folder, such as that of logs; also compressed ones."""
-    found = Found()
+    searched = Searched()
     for path in sorted(folder.rglob("*")):
         if path.is_file():
-            found.read += 1
-            _search_file(marks, found, str(path), lambda path=path: path.open("rb"))
-    return found
+            searched.read += 1
+            _search_file(marks, searched, str(path), lambda path=path: path.open("rb"))
+    return searched
 
 
 def _names(storage: Storage, folder: str) -> Iterator[str]:
@@ -133,10 +133,10 @@ def _names(storage: Storage, folder: str) -> Iterator[str]:
 
 
 def _search_file(
-    marks: Marks, found: Found, name: str, opened: Callable[[], IO[bytes]]
+    marks: Marks, searched: Searched, name: str, opened: Callable[[], IO[bytes]]
 ) -> None:
     if name.endswith(UNREADABLE):
-        found.unread.append(f"{name}: compressed inside")
+        searched.unread.append(f"{name}: compressed inside")
         return
     try:
         with opened() as file:
@@ -144,19 +144,19 @@ def _search_file(
                 with zipfile.ZipFile(file) as archive:
                     for member in archive.namelist():
                         with archive.open(member) as content:
-                            _search_stream(marks, found, f"{name}/{member}", content)
+                            _search_stream(marks, searched, f"{name}/{member}", content)
                 return
             file.seek(0)
             if name.endswith(".gz"):
                 with gzip.open(file) as content:
-                    _search_stream(marks, found, name, content)  # type: ignore[arg-type]
+                    _search_stream(marks, searched, name, content)  # type: ignore[arg-type]
                 return
-            _search_stream(marks, found, name, file)
+            _search_stream(marks, searched, name, file)
     except (OSError, zipfile.BadZipFile, EOFError) as error:
-        found.unread.append(f"{name}: {error}")
+        searched.unread.append(f"{name}: {error}")
 
 
-def _search_stream(marks: Marks, found: Found, name: str, file: IO[bytes]) -> None:
+def _search_stream(marks: Marks, searched: Searched, name: str, file: IO[bytes]) -> None:
     kinds: set[str] = set()
     before = b""
     while part := file.read(PART):
@@ -167,23 +167,23 @@ def _search_stream(marks: Marks, found: Found, name: str, file: IO[bytes]) -> No
             kinds |= marks.kinds_in(line)
         before = part[-OVERLAP:]
     for kind in kinds:
-        found.traces[f"{name}: {kind}"] += 1
+        searched.traces[f"{name}: {kind}"] += 1
 
 
-def search_redis(marks: Marks, location: str) -> Found:
+def search_redis(marks: Marks, location: str) -> Searched:
     """Read all keys and values of one database of Redis."""
-    found = Found()
+    searched = Searched()
     with closing(redis.Redis.from_url(location, socket_timeout=SECONDS)) as client:
         try:
             for key in client.scan_iter(count=1000):
-                found.read += 1
+                searched.read += 1
                 name = key.decode("utf-8", "replace")
                 text = text_of([key, *_values(client, key)])
                 # A key may itself be somebody's; its beginning says what it is for.
-                marks.note(found, re.split(r"[:/]", name)[0], text)
+                marks.note(searched, re.split(r"[:/]", name)[0], text)
         except redis.RedisError as error:
-            found.unread.append(f"Redis: {error}")
-    return found
+            searched.unread.append(f"Redis: {error}")
+    return searched
 
 
 def _values(client: Any, key: bytes) -> list[bytes]:
@@ -210,9 +210,9 @@ def _values(client: Any, key: bytes) -> list[bytes]:
 
 def search_memcached(
     marks: Marks, location: str, tls: ssl.SSLContext | None = None
-) -> Found:
+) -> Searched:
     """Read all entries that Memcached lists (`lru_crawler metadump`)."""
-    found = Found()
+    searched = Searched()
     try:
         with _memcached(location, tls) as file:
             file.write(b"lru_crawler metadump all\r\n")
@@ -223,11 +223,11 @@ def search_memcached(
                     raise OSError(f"Memcached lists nothing: {line!r}")
                 keys.append(unquote(line.split()[0].removeprefix(b"key=").decode()))
             for key in keys:
-                found.read += 1
-                marks.note(found, key.split(":")[0], text_of([key, _entry(file, key)]))
+                searched.read += 1
+                marks.note(searched, key.split(":")[0], text_of([key, _entry(file, key)]))
     except OSError as error:
-        found.unread.append(f"Memcached: {error}")
-    return found
+        searched.unread.append(f"Memcached: {error}")
+    return searched
 
 
 @contextmanager
@@ -262,24 +262,31 @@ def _entry(file: IO[bytes], key: str) -> bytes:
     return value
 
 
-def search_everything(marks: Marks, logs: list[Path]) -> dict[str, Found]:
+def search_everything(marks: Marks, logs: list[Path]) -> dict[str, Searched]:
     """Search every store that the settings name, and folders of logs."""
     stores = {}
     for alias in ("default", "replica"):
         if alias in settings.DATABASES:
             stores[f"database {alias}"] = search_database(marks, alias)
     stores["files"] = search_files(marks)
-    searched = set()
-    for cache in settings.CACHES.values():
-        locations = cache.get("LOCATION", ())
-        for location in [locations] if isinstance(locations, str) else locations:
-            if "Redis" in cache["BACKEND"] and location not in searched:
-                stores[f"Redis {len(searched) + 1}"] = search_redis(marks, location)
-            elif "Memcached" in cache["BACKEND"] and location not in searched:
-                tls = cache["OPTIONS"].get("tls_context")
-                name = f"Memcached {len(searched) + 1}"
-                stores[name] = search_memcached(marks, location, tls)
-            searched.add(location)
+    for number, location in enumerate(_locations("Redis"), start=1):
+        stores[f"Redis {number}"] = search_redis(marks, location)
+    for number, (location, options) in enumerate(
+        _locations("Memcached").items(), start=1
+    ):
+        tls = options.get("tls_context")
+        stores[f"Memcached {number}"] = search_memcached(marks, location, tls)
     for folder in logs:
         stores[f"logs {folder}"] = search_folder(marks, folder)
     return stores
+
+
+def _locations(kind: str) -> dict[str, dict[str, Any]]:
+    """Return the servers of caches of a kind, each once, with its options."""
+    servers: dict[str, dict[str, Any]] = {}
+    for cache in settings.CACHES.values():
+        if kind in cache["BACKEND"]:
+            given = cache["LOCATION"]
+            for location in [given] if isinstance(given, str) else given:
+                servers.setdefault(location, cache.get("OPTIONS", {}))
+    return servers

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.db.models import QuerySet
@@ -31,7 +31,7 @@ class Mark:
 
 
 @dataclass(slots=True)
-class Found:
+class Searched:
     """What was read of a store, and where traces are: place -> how many."""
 
     read: int = 0
@@ -40,7 +40,8 @@ class Found:
     unread: list[str] = field(default_factory=list)
 
     def described(self) -> dict[str, Any]:
-        return {**asdict(self), "traces": dict(sorted(self.traces.items()))}
+        traces = dict(sorted(self.traces.items()))
+        return {"read": self.read, "traces": traces, "unread": self.unread}
 
 
 class Marks:
@@ -66,7 +67,7 @@ class Marks:
         """Return the kinds of marks that a text has."""
         text = _folded(text)
         if "\\u" in text:
-            text += " " + ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
+            text += " " + ESCAPE.sub(lambda match: chr(int(match[1], 16)), text)
         words = set(self._pattern.findall(text))
         if not words:
             return set()
@@ -74,10 +75,10 @@ class Marks:
         words |= {each for each in self.words for word in words if each in word}
         return {mark.kind for mark in self.marks if words.issuperset(mark.words)}
 
-    def note(self, found: Found, place: str, text: str) -> None:
+    def note(self, searched: Searched, place: str, text: str) -> None:
         """Count the traces in a text."""
         for kind in self.kinds_in(text):
-            found.traces[f"{place}: {kind}"] += 1
+            searched.traces[f"{place}: {kind}"] += 1
 
 
 def _folded(text: str) -> str:

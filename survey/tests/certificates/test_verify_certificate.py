@@ -41,7 +41,7 @@ def signed(tmp_path):
     return tmp_path
 
 
-def said(*arguments: object) -> tuple[int, str]:
+def verified_by_command(*arguments: object) -> tuple[int, str]:
     """Return the exit status of the command and what it prints."""
     printed = StringIO()
     try:
@@ -60,8 +60,8 @@ def said(*arguments: object) -> tuple[int, str]:
 @pytest.mark.django_db
 def test_a_certificate_is_valid_as_it_was_signed(signed):
     both = (signed / "a.json", signed / "a.pdf")
-    assert said(*both)[0] == 0
-    status, printed = said(*both, "--key", signed / "key.pem")
+    assert verified_by_command(*both)[0] == 0
+    status, printed = verified_by_command(*both, "--key", signed / "key.pem")
     assert status == 0
     assert printed.count(": valid") == 2
 
@@ -69,7 +69,7 @@ def test_a_certificate_is_valid_as_it_was_signed(signed):
 @pytest.mark.sqlite
 def test_with_a_key_file_no_database_is_needed(signed, django_db_blocker):
     with django_db_blocker.block():
-        assert said(signed / "a.json", "--key", signed / "key.pem")[0] == 0
+        assert verified_by_command(signed / "a.json", "--key", signed / "key.pem")[0] == 0
 
 
 @pytest.mark.sqlite
@@ -107,17 +107,17 @@ def test_the_same_content_in_another_form_is_a_changed_file(signed):
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", ["a.json", "a.pdf"])
 def test_another_installations_certificate_is_refused(signed, name, settings):
-    assert said(signed / name)[0] == 0
+    assert verified_by_command(signed / name)[0] == 0
     settings.CERTIFICATE_KEYS = OTHER
-    status, printed = said(signed / name)
+    status, printed = verified_by_command(signed / name)
     assert status == 1
     assert "unknown key" in printed
     # Nor is it enough to write the known key's number into the file.
     content = (signed / name).read_bytes()
-    own = fingerprint(own_keys()[0])[:16].encode()
+    new_id = fingerprint(own_keys()[0])[:16].encode()
     settings.CERTIFICATE_KEYS = ["only-for-tests-" + "c" * 32]
     known = fingerprint(own_keys()[0])[:16].encode()
-    forged = content.replace(known, own)
+    forged = content.replace(known, new_id)
     settings.CERTIFICATE_KEYS = OTHER
     assert verify(forged, own_keys()) is Verdict.CHANGED
 
@@ -126,7 +126,7 @@ def test_another_installations_certificate_is_refused(signed, name, settings):
 @pytest.mark.django_db
 def test_earlier_keys_stay_valid(signed, settings):
     settings.CERTIFICATE_KEYS = OTHER + settings.CERTIFICATE_KEYS
-    assert said(signed / "a.json", signed / "a.pdf")[0] == 0
+    assert verified_by_command(signed / "a.json", signed / "a.pdf")[0] == 0
     newer = sign_json(CONTENT, signing_key())
     assert json.loads(newer)["key"] == fingerprint(own_keys()[0])[:16]
     assert newer != (signed / "a.json").read_bytes()
@@ -137,14 +137,14 @@ def test_a_file_of_several_keys_is_read_and_nothing_else(signed, tmp_path, setti
     settings.CERTIFICATE_KEYS = OTHER + settings.CERTIFICATE_KEYS
     several = tmp_path / "several.pem"
     several.write_bytes(pem_of(own_keys()))
-    assert said(signed / "a.json", "--key", several)[0] == 0
+    assert verified_by_command(signed / "a.json", "--key", several)[0] == 0
     nonsense = tmp_path / "nonsense.pem"
     nonsense.write_text("no key")
     for path in (nonsense, tmp_path / "none.pem"):
         with pytest.raises(CommandError, match=path.name):
-            said(signed / "a.json", "--key", path)
+            verified_by_command(signed / "a.json", "--key", path)
     with pytest.raises(CommandError, match="cannot be read"):
-        said(tmp_path / "none.json", "--key", several)
+        verified_by_command(tmp_path / "none.json", "--key", several)
 
 
 @pytest.mark.sqlite
