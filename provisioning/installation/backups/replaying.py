@@ -22,7 +22,8 @@ JOURNAL = "erasures"
 def collect_journal(place: Path, repository: FileRepository, running: str) -> Path:
     """Bring all entries together: of the last backup of files, and of this host.
 
-    `running` is the folder of files, or "" on a host that has none. Raises Refusal if the backup cannot be read: nobody knows who was erased then.
+    `running` is the folder of files, or "" on a host that has none. Raises Refusal if
+    the backup cannot be read: nobody knows who was erased then.
     """
     journal = place / JOURNAL
     journal.mkdir(mode=0o700, parents=True)

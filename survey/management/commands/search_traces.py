@@ -59,9 +59,7 @@ class Command(BaseCommand):
         if options["sample"] is not None:
             if options["administration"] is None:
                 raise CommandError("Name the survey round: --administration NUMBER")
-            of_round = Identity.objects.filter(
-                administration=options["administration"]
-            )
+            of_round = Identity.objects.filter(administration=options["administration"])
             drawn = of_round.order_by("?").values_list("pk", flat=True)
             keys = list(drawn[: options["sample"]])
         else:
@@ -69,7 +67,9 @@ class Command(BaseCommand):
         people = Identity.objects.filter(pk__in=keys)
         marks = draw_marks(people)
         if not marks:
-            raise CommandError("None of these people is there, with a name of their own.")
+            raise CommandError(
+                "None of these people is there, with a name of their own."
+            )
         try:
             descriptor = os.open(
                 options["save"], os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600

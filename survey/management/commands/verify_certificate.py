@@ -45,9 +45,7 @@ class Command(BaseCommand):
             try:
                 verdict = verify(path.read_bytes(), keys)
             except OSError as error:
-                raise CommandError(
-                    f"{path} cannot be read: {error.strerror}"
-                ) from None
+                raise CommandError(f"{path} cannot be read: {error.strerror}") from None
             is_wrong |= verdict is not Verdict.VALID
             self.stdout.write(f"{path}: {verdict.value}")
         if is_wrong:

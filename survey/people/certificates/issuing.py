@@ -192,7 +192,10 @@ def certify_erasures() -> int:
     pending = Erasure.objects.filter(certificate=None, completed_at__isnull=False)
     missing = 0
     for erasure in pending.exclude(digest_key=None).order_by("pk"):
-        name, entry = journal.name_of_erasure(erasure), journal.entry_of_erasure(erasure)
+        name, entry = (
+            journal.name_of_erasure(erasure),
+            journal.entry_of_erasure(erasure),
+        )
         try:
             # Again, because it could not be signed while there was no key.
             if journal.try_to_write(name, entry):

@@ -57,9 +57,7 @@ def delete_rows(
     return deletion
 
 
-def delete_ids(
-    person: PersonRecords, administration: int, deletion: Deletion
-) -> None:
+def delete_ids(person: PersonRecords, administration: int, deletion: Deletion) -> None:
     """Delete IDs of lists that wait for a roster. 1 statement, 2 with digests."""
     rows = rows_by_id(person, administration)
     deletion.digest(rows)

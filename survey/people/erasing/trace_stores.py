@@ -21,7 +21,7 @@ from django.conf import settings
 from django.core.files.storage import Storage
 from django.db import connections, transaction
 
-from survey.people.erasing.traces import Searched, Marks, text_of
+from survey.people.erasing.traces import Marks, Searched, text_of
 from survey.work.files import private_files
 
 ROWS = 2000
@@ -89,7 +89,11 @@ def pattern_of(word: str) -> str:
 
 
 def _note_row(
-    marks: Marks, searched: Searched, table: str, columns: list[str], row: tuple[Any, ...]
+    marks: Marks,
+    searched: Searched,
+    table: str,
+    columns: list[str],
+    row: tuple[Any, ...],
 ) -> None:
     """Count the marks of each column, and those that only the whole row has."""
     in_columns: set[str] = set()
@@ -156,7 +160,9 @@ def _search_file(
         searched.unread.append(f"{name}: {error}")
 
 
-def _search_stream(marks: Marks, searched: Searched, name: str, file: IO[bytes]) -> None:
+def _search_stream(
+    marks: Marks, searched: Searched, name: str, file: IO[bytes]
+) -> None:
     kinds: set[str] = set()
     before = b""
     while part := file.read(PART):
@@ -224,7 +230,9 @@ def search_memcached(
                 keys.append(unquote(line.split()[0].removeprefix(b"key=").decode()))
             for key in keys:
                 searched.read += 1
-                marks.note(searched, key.split(":")[0], text_of([key, _entry(file, key)]))
+                marks.note(
+                    searched, key.split(":")[0], text_of([key, _entry(file, key)])
+                )
     except OSError as error:
         searched.unread.append(f"Memcached: {error}")
     return searched

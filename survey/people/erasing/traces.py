@@ -106,9 +106,9 @@ def draw_marks(people: QuerySet[Identity]) -> list[Mark]:
     marks = []
     for identity in people.select_related("respondent").order_by("pk"):
         respondent = identity.respondent
-        same_ids = Identity.objects.filter(
-            external_id=identity.external_id
-        ).exclude(district=identity.district)
+        same_ids = Identity.objects.filter(external_id=identity.external_id).exclude(
+            district=identity.district
+        )
         if len(identity.external_id) >= SHORTEST and not same_ids.exists():
             marks.append(Mark("ID", (identity.external_id,)))
         name = (identity.given_name, identity.family_name)

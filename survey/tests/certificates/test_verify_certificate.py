@@ -69,7 +69,9 @@ def test_a_certificate_is_valid_as_it_was_signed(signed):
 @pytest.mark.sqlite
 def test_with_a_key_file_no_database_is_needed(signed, django_db_blocker):
     with django_db_blocker.block():
-        assert verified_by_command(signed / "a.json", "--key", signed / "key.pem")[0] == 0
+        assert (
+            verified_by_command(signed / "a.json", "--key", signed / "key.pem")[0] == 0
+        )
 
 
 @pytest.mark.sqlite

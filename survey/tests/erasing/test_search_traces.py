@@ -90,9 +90,7 @@ def test_traces_in_files_and_logs_are_reported(staff, maya, sample, tmp_path):
         archive.writestr("sheet.xml", "<c>ZARAGOZA</c><c>Maya</c>")
     names = [
         private_files().save("exports/plain.csv", ContentFile(b"1;Maya;Zaragoza\n")),
-        private_files().save(
-            "exports/workbook.xlsx", ContentFile(workbook.getvalue())
-        ),
+        private_files().save("exports/workbook.xlsx", ContentFile(workbook.getvalue())),
         private_files().save("exports/drawn.pdf", ContentFile(b"%PDF-1.7")),
     ]
     try:
