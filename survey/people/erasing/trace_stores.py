@@ -12,8 +12,9 @@ import ssl
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from urllib.parse import unquote
 
 import redis
@@ -113,7 +114,7 @@ def search_files(marks: Marks) -> Searched:
     for name in _names(storage, ""):
         searched.read += 1
         marks.note(searched, name, name)
-        _search_file(marks, searched, name, lambda name=name: storage.open(name))
+        _search_file(marks, searched, name, partial(storage.open, name))
     return searched
 
 
@@ -123,7 +124,7 @@ def search_folder(marks: Marks, folder: Path) -> Searched:
     for path in sorted(folder.rglob("*")):
         if path.is_file():
             searched.read += 1
-            _search_file(marks, searched, str(path), lambda path=path: path.open("rb"))
+            _search_file(marks, searched, str(path), partial(path.open, "rb"))
     return searched
 
 
@@ -137,7 +138,7 @@ def _names(storage: Storage, folder: str) -> Iterator[str]:
 
 
 def _search_file(
-    marks: Marks, searched: Searched, name: str, opened: Callable[[], IO[bytes]]
+    marks: Marks, searched: Searched, name: str, opened: Callable[[], Any]
 ) -> None:
     if name.endswith(UNREADABLE):
         searched.unread.append(f"{name}: compressed inside")
@@ -153,16 +154,14 @@ def _search_file(
             file.seek(0)
             if name.endswith(".gz"):
                 with gzip.open(file) as content:
-                    _search_stream(marks, searched, name, content)  # type: ignore[arg-type]
+                    _search_stream(marks, searched, name, content)
                 return
             _search_stream(marks, searched, name, file)
     except (OSError, zipfile.BadZipFile, EOFError) as error:
         searched.unread.append(f"{name}: {error}")
 
 
-def _search_stream(
-    marks: Marks, searched: Searched, name: str, file: IO[bytes]
-) -> None:
+def _search_stream(marks: Marks, searched: Searched, name: str, file: Any) -> None:
     kinds: set[str] = set()
     before = b""
     while part := file.read(PART):
@@ -239,7 +238,7 @@ def search_memcached(
 
 
 @contextmanager
-def _memcached(location: str, tls: ssl.SSLContext | None) -> Iterator[IO[bytes]]:
+def _memcached(location: str, tls: ssl.SSLContext | None) -> Iterator[Any]:
     if location.startswith(("unix:", "/")):
         client = socket.socket(socket.AF_UNIX)
         address: Any = location.removeprefix("unix:")
@@ -256,14 +255,14 @@ def _memcached(location: str, tls: ssl.SSLContext | None) -> Iterator[IO[bytes]]
             yield file
 
 
-def _entry(file: IO[bytes], key: str) -> bytes:
+def _entry(file: Any, key: str) -> bytes:
     file.write(f"get {key}\r\n".encode())
     file.flush()
     head = file.readline()
     if not head.startswith(b"VALUE "):
         # It has expired since it was listed.
         return b""
-    value = file.read(int(head.split()[3]))
+    value: bytes = file.read(int(head.split()[3]))
     for line in iter(file.readline, b"END\r\n"):
         if line not in (b"\r\n", b""):
             raise OSError(f"unexpected answer: {line!r}")
