@@ -24,6 +24,7 @@ from django.db import connections, transaction
 
 from survey.people.erasing.traces import Marks, Searched, text_of
 from survey.work.files import private_files
+from survey.work.files_away import FilesAway
 
 ROWS = 2000
 # Of a file, searched at a time; a mark across two parts is seen in their overlap.
@@ -111,10 +112,16 @@ def search_files(marks: Marks) -> Searched:
     """Read all private files, of the folder or the bucket; also inside archives."""
     searched = Searched()
     storage = private_files()
-    for name in _names(storage, ""):
-        searched.read += 1
-        marks.note(searched, name, name)
-        _search_file(marks, searched, name, partial(storage.open, name))
+    try:
+        for name in _names(storage, ""):
+            searched.read += 1
+            marks.note(searched, name, name)
+            _search_file(marks, searched, name, partial(storage.open, name))
+    except FileNotFoundError:
+        # Of an installation that has never stored a file.
+        return searched
+    except (OSError, FilesAway) as error:
+        searched.unread.append(f"files: {error}")
     return searched
 
 
@@ -165,8 +172,7 @@ def _search_stream(marks: Marks, searched: Searched, name: str, file: Any) -> No
     kinds: set[str] = set()
     before = b""
     while part := file.read(PART):
-        # A line or cell at a time would be exact for names of two words; here they
-        # are traces if both are near.
+        # Both words of a name may be in a line by chance, which a person then sees.
         text = (before + part).decode("utf-8", "replace")
         for line in text.splitlines():
             kinds |= marks.kinds_in(line)
