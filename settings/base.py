@@ -347,6 +347,8 @@ JOB_WORKERS: dict[str, int] = {
 CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "delete old cards": {"task": "survey.tasks.delete_old_cards", "schedule": 3600},
     "check erasures": {"task": "survey.tasks.check_erasures", "schedule": 600},
+    # Destroys what is due; goes on with what waited for an export, for example.
+    "apply retention": {"task": "survey.tasks.apply_retention", "schedule": 60 * 60},
     "wake forgotten jobs": {"task": "survey.tasks.wake_forgotten_jobs", "schedule": 15},
     "start e-mails": {
         "task": "survey.tasks.start_emails",

@@ -41,7 +41,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ("accounts", "0007_public_help"),
-        ("survey", "0018_restore_points"),
+        ("survey", "0020_destroy_answers"),
     ]
 
     operations = [

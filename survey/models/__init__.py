@@ -51,6 +51,7 @@ from survey.models.person_file import PersonFile
 from survey.models.place_merge import PairChoice, PlaceMerge
 from survey.models.record_join import RecordJoin
 from survey.models.response import Response
+from survey.models.retention import DataKind, Destruction, LegalHold, Retention
 from survey.models.roster import (
     RosterLayoutChoice,
     RosterRejection,
@@ -83,7 +84,9 @@ __all__ = [
     "EmailSchedule",
     "EmailStep",
     "EmailTemplate",
+    "DataKind",
     "Denominator",
+    "Destruction",
     "DestructionCertificate",
     "ErasedId",
     "ErasedRecord",
@@ -93,6 +96,7 @@ __all__ = [
     "Identity",
     "Item",
     "Job",
+    "LegalHold",
     "ListedId",
     "MessagePlatform",
     "MessagePlatformKey",
@@ -112,6 +116,7 @@ __all__ = [
     "RecordJoin",
     "Respondent",
     "Response",
+    "Retention",
     "Retirement",
     "Role",
     "RosterLayoutChoice",

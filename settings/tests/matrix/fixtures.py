@@ -60,6 +60,7 @@ from survey.models import (
     FeedScan,
     Identity,
     Job,
+    LegalHold,
     ListedId,
     OpenCode,
     OpenCodeBatch,
@@ -213,6 +214,14 @@ ROUTE_PARAMETERS = (
     # The state's round, in which each district sees its own questions.
     RouteParameter("administration_modules pk", pk_of("shared"), owned=False),
     RouteParameter("administration_* pk", pk_of("administration"), shared=True),
+    RouteParameter(
+        "administration_hold_lift hold",
+        pk_of("hold"),
+        value_within_shared=pk_of("hold_of_shared"),
+    ),
+    RouteParameter(
+        "administration_destroy kind", lambda place, route: "answers", owned=False
+    ),
     # A draft is in the session of the user who typed it. Here there is none.
     RouteParameter(
         "administration_open_step draft", lambda place, route: "x", owned=False
@@ -506,6 +515,8 @@ def create_other_objects(
         "wave": administration.wave,
         "holiday": create_holiday(mark, district),
         **create_erasure(mark, district, administrator),
+        "hold": create_hold(mark, administration, administrator, district),
+        "hold_of_shared": create_hold(mark, shared, administrator, district),
         "email_step": create_email_step(mark, administration, administrator),
         "listed_id": create_listed_id(mark, administration, school, administrator),
         "listed_id_of_shared": create_listed_id(mark, shared, school, administrator),
@@ -1089,6 +1100,22 @@ def create_listed_id(
         requested_on=date(2026, 9, 1),
         requested_by="parent",
         by=by,
+    )
+
+
+def create_hold(
+    mark: str, administration: Administration, by: User, district: District
+) -> LegalHold:
+    """Place a hold that was lifted, so that it stops nothing."""
+    return LegalHold.objects.create(
+        administration=administration,
+        district=district,
+        holder=f"Counsel of {mark}",
+        reason=f"Case of {mark}",
+        placed_by=by,
+        lifted_by=by,
+        lifted_at=timezone.now(),
+        lifted_reason=f"Settled by {mark}",
     )
 
 

@@ -9,7 +9,7 @@ nothing is left.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from datetime import datetime, timedelta
 
 from django.db import DEFAULT_DB_ALIAS, transaction
@@ -41,8 +41,9 @@ REPLICA_LAG = timedelta(minutes=10)
 # Nobody decides on them any more, or nothing is done with their file.
 DECIDED = (State.APPLIED, State.REFUSED, State.CANCELLED, State.UNDONE)
 
-# Files in which people of a district may be, by administrations and the district.
-Files = Callable[[Collection[int], int], QuerySet[RequestedFile]]
+# Files in which people of a district may be, by administrations and the district; for
+# None, those in which anybody may be.
+Files = Callable[[Collection[int], int | None], QuerySet[RequestedFile]]
 _kinds: list[Files] = []
 
 
@@ -52,14 +53,18 @@ def may_hold_people(files: Files) -> Files:
     return files
 
 
-def of_district(district: int) -> Q:
+def of_district(district: int | None) -> Q:
     """Filter what may be about people of a district, or of the whole state."""
+    if district is None:
+        return Q()
     of_all = Q(school=None) & (Q(district=None) | Q(district=district))
     return Q(school__district=district) | of_all
 
 
 @may_hold_people
-def card_sets(administrations: Collection[int], district: int) -> QuerySet[CardSet]:
+def card_sets(
+    administrations: Collection[int], district: int | None
+) -> QuerySet[CardSet]:
     return CardSet.objects.filter(
         of_district(district), administration__in=administrations
     )
@@ -67,13 +72,13 @@ def card_sets(administrations: Collection[int], district: int) -> QuerySet[CardS
 
 @may_hold_people
 def person_files(
-    administrations: Collection[int], district: int
+    administrations: Collection[int], district: int | None
 ) -> QuerySet[PersonFile]:
     """Return files about people who were erased; each is about one person."""
-    return PersonFile.objects.filter(
-        respondent__administration__in=administrations,
-        respondent__erased_at__isnull=False,
-    )
+    files = PersonFile.objects.filter(respondent__administration__in=administrations)
+    if district is None:
+        return files
+    return files.filter(respondent__erased_at__isnull=False)
 
 
 def follow_up(erasure: Erasure) -> bool:
@@ -124,7 +129,7 @@ def write_journal(erasure: Erasure) -> bool:
 
 
 def delete_requested_files(
-    rounds: Collection[int], district: int, until: datetime
+    rounds: Collection[int], district: int | None, until: datetime
 ) -> tuple[int, int]:
     """Delete requested files; return how many are still being made, and the deleted."""
     unfinished = deleted = 0
@@ -142,8 +147,15 @@ def delete_requested_files(
     return unfinished, deleted
 
 
+def files_of(rounds: Collection[int]) -> Iterator[QuerySet[RequestedFile]]:
+    """Yield the requests for files in which anybody of these rounds may be."""
+    for kind in _kinds:
+        files = kind(rounds, None).using(DEFAULT_DB_ALIAS)
+        yield files.filter(deleted_at=None).distinct()
+
+
 def delete_roster_files(
-    rounds: Collection[int], district: int, until: datetime
+    rounds: Collection[int], district: int | None, until: datetime
 ) -> tuple[int, int]:
     """Delete roster files and rejected cells.
 
