@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
@@ -72,7 +72,7 @@ class LegalHoldQuerySet(models.QuerySet["LegalHold"]):
     def current(self) -> LegalHoldQuerySet:
         return self.filter(lifted_at=None)
 
-    def visible_to(self, permissions: Permissions) -> QuerySet[LegalHold]:
+    def visible_to(self, permissions: Permissions) -> LegalHoldQuerySet:
         """Return all holds for the state; else those of the state and own districts."""
         places = permissions.places(MANAGES)
         if places.state:
@@ -128,14 +128,14 @@ class LegalHold(Table, district=Reference.MOVED):
 
 
 class DestructionQuerySet(models.QuerySet["Destruction"]):
-    def visible_to(self, permissions: Permissions) -> QuerySet[Destruction]:
+    def visible_to(self, permissions: Permissions) -> DestructionQuerySet:
         """Return those of administrations that the user's places own."""
         places = permissions.places(MANAGES)
         if places.state:
             return self
         return self.filter(administration__district__in=places.districts)
 
-    def ordered(self) -> DestructionQuerySet:
+    def without_counts(self) -> DestructionQuerySet:
         """Exclude counts of what would be destroyed."""
         return self.filter(state__in=Destruction.ORDERED)
 

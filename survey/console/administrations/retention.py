@@ -161,9 +161,10 @@ def administration_retention(request: StaffRequest, pk: int) -> HttpResponse:
     manages = may_manage(request.permissions, administration)
     if request.method == "POST" and not manages:
         raise Http404
-    own = getattr(administration, "retention", None)
+    periods = getattr(administration, "retention", None)
     initial = {
-        f"{kind}_days": own.days(kind) if own else None for kind in DataKind.values
+        f"{kind}_days": periods.days(kind) if periods else None
+        for kind in DataKind.values
     }
     form = RetentionForm(posted(request), initial=initial)
     if form.is_bound and form.is_valid():
@@ -303,7 +304,7 @@ def administration_destroy(request: StaffRequest, pk: int, kind: str) -> HttpRes
         else:
             return redirect("administration_destroy", pk, kind)
     rows = administration.destructions.filter(kind=kind).select_related("by")
-    latest = rows.ordered().first() or rows.first()
+    latest = rows.without_counts().first() or rows.first()
     hold = LegalHold.objects.current().filter(administration=administration).first()
     context = {
         "administration": administration,

@@ -105,7 +105,7 @@ def settings_retention(request: StaffRequest, place: str) -> HttpResponse:
         done = _("The periods were saved.") if changed else _("Nothing was changed.")
         messages.success(request, done)
         return redirect("settings_retention", place)
-    destroyed = Destruction.objects.visible_to(request.permissions).ordered()
+    destroyed = Destruction.objects.visible_to(request.permissions).without_counts()
     holds = LegalHold.objects.visible_to(request.permissions).filter(lifted_at=None)
     if target is not None:
         destroyed = destroyed.filter(administration__district=target)

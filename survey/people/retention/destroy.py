@@ -14,8 +14,10 @@ from typing import Any
 
 from django.conf import settings
 from django.db import OperationalError, connection, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
-from django.db.models import BinaryField, F, Func, QuerySet, Value
+from django.db.models import BinaryField, F, Func, Model, QuerySet, Value
+from django.db.models.sql.compiler import SQLCompiler
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
@@ -59,8 +61,10 @@ class UnknownDigest(Func):
     arg_joiner = " || "
     output_field = BinaryField()
 
-    def as_sqlite(self, *_: object, **__: object) -> tuple[str, list[object]]:
-        return "randomblob(32)", []
+    def as_sqlite(
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any
+    ) -> tuple[str, tuple[str | int, ...]]:
+        return "randomblob(32)", ()
 
 
 @job(KIND, long=True, stoppable=False, waits=True)
@@ -172,7 +176,8 @@ def _destroy_rows(
     tallies: Tallies, rows: QuerySet[Any], released: Sequence[str]
 ) -> None:
     """Digest rows, and delete them or release them from their person."""
-    tallies.add_rows(rows, *person_fields(rows.model)[:1])
+    model: type[Model] = rows.model
+    tallies.add_rows(rows, *person_fields(model)[:1])
     if released:
         rows.update(**dict.fromkeys(released))
     else:
@@ -222,7 +227,7 @@ def _digest_answers(
     """
     digest, person, item = tallies.digest_of(RESPONSES), 0, 0
     while True:
-        values = [administration, person, item, ANSWERS_AT_ONCE, digest]
+        values: list[Any] = [administration, person, item, ANSWERS_AT_ONCE, digest]
         cursor.execute(DIGEST, values)
         [(digest, read, person, item)] = cursor.fetchall()
         if not read:

@@ -89,17 +89,17 @@ def terms_of(
     """
     if levels is None:
         levels = levels_of(administration.district)
-    own: Retention | None = getattr(administration, "retention", None)
-    return [_term(kind, administration, own, levels) for kind in KINDS]
+    periods: Retention | None = getattr(administration, "retention", None)
+    return [_term(kind, administration, periods, levels) for kind in KINDS]
 
 
 def _term(
     kind: DataKind,
     administration: Administration,
-    own: Retention | None,
+    periods: Retention | None,
     levels: Sequence[PlaceSettings],
 ) -> Term:
-    days, source = own.days(kind) if own else None, "own"
+    days, source = periods.days(kind) if periods else None, "own"
     for level in levels:
         if days is None:
             days = getattr(level, f"{kind}_days")
@@ -111,7 +111,7 @@ def _term(
         days,
         source if days is not None else "default",
         administration.closes_at,
-        own.warned_at(kind) if own else None,
+        periods.warned_at(kind) if periods else None,
         getattr(administration, f"{kind}_destroyed_at"),
     )
 
@@ -131,7 +131,9 @@ def term_lines(administration: Administration) -> list[TermLine]:
     terms, now = terms_of(administration), timezone.now()
     ordered = {}
     if any(term.destroyed_at for term in terms):
-        ordered = {row.kind: row for row in administration.destructions.ordered()}
+        ordered = {
+            row.kind: row for row in administration.destructions.without_counts()
+        }
     return [TermLine(term, term.due_at(now), ordered.get(term.kind)) for term in terms]
 
 

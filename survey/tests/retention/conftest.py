@@ -32,8 +32,8 @@ NAMES, ANSWERS = DataKind.IDENTITIES, DataKind.ANSWERS
 @pytest.fixture(autouse=True)
 def only_hooks_of_survey(monkeypatch):
     """Those of results are tested in `reports/tests/releases/test_retention.py`."""
-    own = [round_files.files_are_made, round_files.rosters_are_applied]
-    monkeypatch.setattr(hooks, "_blockers", own)
+    of_survey = [round_files.files_are_made, round_files.rosters_are_applied]
+    monkeypatch.setattr(hooks, "_blockers", of_survey)
     monkeypatch.setattr(hooks, "_derived", [])
 
 

@@ -177,14 +177,17 @@ def test_only_administrators_place_holds(filled, staff, name):
 
 
 def test_a_district_lifts_its_own_holds_and_no_other(filled, staff):
-    of_state, own = hold(filled, staff), hold(filled, staff, district=staff.riverside)
+    of_state, of_district = (
+        hold(filled, staff),
+        hold(filled, staff, district=staff.riverside),
+    )
     with pytest.raises(PermissionDenied):
         lift_hold(of_state, reason="", by=staff.dana)
     with pytest.raises(PermissionDenied):
         place_hold(
             filled, holder="A", reason="B", district=staff.lakeside, by=staff.dana
         )
-    assert lift_hold(own, reason="Settled", by=staff.dana)
+    assert lift_hold(of_district, reason="Settled", by=staff.dana)
 
 
 def test_a_round_on_hold_is_not_removed(administration, staff):

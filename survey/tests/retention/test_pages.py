@@ -147,19 +147,19 @@ def test_the_settings_of_the_state_and_a_district(client, staff):
     assert (row.answers_days, row.answers_least_days) == (400, 365)
     log_in(client, staff.dana)
     assert client.get(state).status_code == 404
-    own = f"/console/settings/districts/{staff.riverside.pk}/retention/"
-    refused = text_of(client.post(own, {"answers_days": "30"}))
+    settings = f"/console/settings/districts/{staff.riverside.pk}/retention/"
+    refused = text_of(client.post(settings, {"answers_days": "30"}))
     assert "The state requires at least 365 days." in refused
-    client.post(own, {"answers_days": "500"})
+    client.post(settings, {"answers_days": "500"})
     assert PlaceSettings.objects.get(district=staff.riverside).answers_days == 500
-    assert "Nothing has been destroyed yet." in text_of(client.get(own))
+    assert "Nothing has been destroyed yet." in text_of(client.get(settings))
 
 
 def test_a_district_sees_its_own_destructions_alone(client, staff, filled):
     destroy(filled, NAMES)
     log_in(client, staff.dana)
-    own = f"/console/settings/districts/{staff.riverside.pk}/retention/"
-    assert filled.title not in text_of(client.get(own))
+    settings = f"/console/settings/districts/{staff.riverside.pk}/retention/"
+    assert filled.title not in text_of(client.get(settings))
     filled.district = staff.riverside
     filled.save(update_fields=["district"])
-    assert filled.title in text_of(client.get(own))
+    assert filled.title in text_of(client.get(settings))
