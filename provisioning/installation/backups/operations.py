@@ -254,7 +254,7 @@ def restore(
         include = f"include '{home}/etc/primary/postgresql.conf'\n"
         (home / "data/primary/postgresql.conf").write_text(include)
         with step("Restoring uploaded files"):
-            (home / "files").mkdir(mode=0o700)
+            (home / "files").mkdir(mode=0o700, exist_ok=True)
             files.restore(home / "files", at=when)
             # The next restore needs what is younger than these files, too.
             shutil.copytree(journal, home / "files" / JOURNAL, dirs_exist_ok=True)

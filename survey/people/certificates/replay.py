@@ -27,6 +27,7 @@ from survey.models import (
 )
 from survey.people import access_codes
 from survey.people.certificates.journal import JournalError
+from survey.people.erasing import files
 from survey.people.erasing.erase import erase_person, person_of, rows_deleted
 
 Entry = Mapping[str, Any]
@@ -99,7 +100,8 @@ def _replay_erasure(entry: Entry, result: Result) -> None:
         erase_person(record, erasure, despite_holds=True)
     deleted = sum(rows_deleted(erasure).values())
     with transaction.atomic():
-        Erasure.objects.filter(pk=erasure.pk).update(erased_at=timezone.now())
+        erasure.erased_at = timezone.now()
+        erasure.save(update_fields=["erased_at"])
         audit.record(
             "replay an erasure",
             by="replay_erasures",
@@ -107,6 +109,8 @@ def _replay_erasure(entry: Entry, result: Result) -> None:
             district=erasure.district,
             after={"people": len(people), "rows": deleted},
         )
+    # Roster files and rows that name them, too; `check_erasures` goes on with it.
+    files.follow_up(erasure)
     result.erased += len(people)
     result.rows += deleted
 

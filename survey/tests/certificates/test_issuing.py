@@ -13,7 +13,6 @@ from django.utils import timezone
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
 from survey.models import (
-    CardSet,
     DestructionCertificate,
     ErasedRecord,
     Erasure,
@@ -53,15 +52,6 @@ def test_an_erasure_ends_with_a_signed_certificate(
 ):
     for person in (maya, ali):
         fill(person, staff.dana)
-    CardSet.objects.create(
-        administration=administration,
-        school=staff.lincoln,
-        by=staff.dana,
-        file_name="cards/some.pdf",
-        made_at=timezone.now(),
-        expires_at=timezone.now() + timedelta(days=1),
-        sha256="0" * 64,
-    )
     code = code_of(maya)
     certificate = certified(maya, by=staff.dana)
     for file in (certificate.document, certificate.pdf):
