@@ -181,6 +181,8 @@ def erase_people(job: Job, progress: Progress) -> None:
             held = str(hold)
         progress.advance()
     if held:
+        # Those who are erased stay so after a restore.
+        files.write_journal(erasure)
         raise JobRefused(held)
     if erasure.erased_at is None:
         _record_end(erasure)
