@@ -225,6 +225,15 @@ class PlaceSettings(
     minimum_group = models.PositiveSmallIntegerField(null=True, blank=True)
     # Of the state alone, in percent: results show "under 5 %" below it.
     coding_threshold = models.PositiveSmallIntegerField(null=True, blank=True)
+    # Days after the closing, for administrations of the state or district; null: they
+    # are kept. See `survey.people.retention`.
+    identities_days = models.PositiveIntegerField(null=True, blank=True)
+    answers_days = models.PositiveIntegerField(null=True, blank=True)
+    # Of the state alone: the shortest and longest periods.
+    identities_least_days = models.PositiveIntegerField(null=True, blank=True)
+    identities_most_days = models.PositiveIntegerField(null=True, blank=True)
+    answers_least_days = models.PositiveIntegerField(null=True, blank=True)
+    answers_most_days = models.PositiveIntegerField(null=True, blank=True)
     # Of the state alone: the help site is open to everyone.
     public_help = models.BooleanField(default=False, db_default=False)
 
@@ -259,6 +268,20 @@ class PlaceSettings(
                 condition=Q(coding_threshold=None)
                 | Q(coding_threshold__range=(1, 20), district=None, school=None),
                 name="a_coding_threshold_is_1_to_20_percent_of_the_state",
+            ),
+            models.CheckConstraint(
+                condition=Q(
+                    identities_least_days=None,
+                    identities_most_days=None,
+                    answers_least_days=None,
+                    answers_most_days=None,
+                )
+                | Q(district=None, school=None),
+                name="only_the_state_limits_retention",
+            ),
+            models.CheckConstraint(
+                condition=Q(identities_days=None, answers_days=None) | Q(school=None),
+                name="retention_is_of_the_state_or_a_district",
             ),
             models.CheckConstraint(
                 condition=Q(public_help=False) | Q(district=None, school=None),

@@ -12,8 +12,12 @@ from survey.people.erasing.files import may_hold_people
 
 
 @may_hold_people
-def exports(administrations: Collection[int], district: int) -> QuerySet[Export]:
+def exports(administrations: Collection[int], district: int | None) -> QuerySet[Export]:
     """Return exports that cover a part of the district, with or without names."""
+    if district is None:
+        return Export.objects.filter(administrations__in=administrations).exclude(
+            file_name="", job=None
+        )
     schools = School.objects.filter(district=district).values_list("pk", flat=True)
     rows = Export.objects.filter(administrations__in=administrations).exclude(
         file_name="", job=None

@@ -1,15 +1,15 @@
 """Celery tasks; the modules named `job` and `archives` register kinds of jobs.
 
 `requests` registers what deletes the exports of a removed administration, `erasing`
-what deletes those in which an erased person may be, and `recorded_times` what drafts
-show of earlier versions.
+what deletes those in which an erased person may be, `retention` what is destroyed with
+answers, and `recorded_times` what drafts show of earlier versions.
 """
 
 from __future__ import annotations
 
 from celery import shared_task
 
-from reports import erasing, person_files
+from reports import erasing, person_files, retention
 from reports.exports import job, requests
 from reports.models import Export, ReportArchive
 from reports.publishing import publications as publishing_job
@@ -32,6 +32,7 @@ __all__ = [
     "recorded_times",
     "requests",
     "results_job",
+    "retention",
     "roll_up_rates",
     "scores_job",
     "start_due_results",

@@ -43,6 +43,9 @@ ACCESS_CODE_DIGEST_KEYS: dict[int, str] = {
 # Keys that encrypt the credentials of roster feeds. The first key encrypts, all
 # of them decrypt.
 FEED_KEYS: list[str] = env.list("GROUNDSWELL_FEED_KEYS", default=[])
+# Long random texts from which the keys that sign certificates of destruction are
+# made. The first signs. Only workers and `manage.py` have them.
+CERTIFICATE_KEYS: list[str] = env.list("GROUNDSWELL_CERTIFICATE_KEYS", default=[])
 # Networks, such as 10.1.0.0/16, that feeds may connect to although they are not
 # public. Only there may a feed use http:// and any port.
 FEED_NETWORKS: list[str] = env.list("GROUNDSWELL_FEED_NETWORKS", default=[])
@@ -344,6 +347,8 @@ JOB_WORKERS: dict[str, int] = {
 CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "delete old cards": {"task": "survey.tasks.delete_old_cards", "schedule": 3600},
     "check erasures": {"task": "survey.tasks.check_erasures", "schedule": 600},
+    # Destroys what is due; goes on with what waited for an export, for example.
+    "apply retention": {"task": "survey.tasks.apply_retention", "schedule": 60 * 60},
     "wake forgotten jobs": {"task": "survey.tasks.wake_forgotten_jobs", "schedule": 15},
     "start e-mails": {
         "task": "survey.tasks.start_emails",

@@ -9,7 +9,7 @@ from settings import base
 from settings.base import *  # noqa: F403
 from settings.base import BASE_DIR, env
 from settings.email_providers import SMTP
-from settings.secrets_file import load_feed_keys, load_secrets
+from settings.secrets_file import load_certificate_keys, load_feed_keys, load_secrets
 from settings.sqlite import sqlite_database
 
 DATA_DIR = Path(env.str("GROUNDSWELL_DATA", default=str(BASE_DIR / ".demo")))
@@ -22,6 +22,9 @@ _secrets = load_secrets(DATA_DIR / "secrets.json")
 SECRET_KEY = env.str("GROUNDSWELL_SECRET_KEY", default=_secrets.secret_key)
 ACCESS_CODE_KEYS = _secrets.access_code_keys
 FEED_KEYS = base.FEED_KEYS or load_feed_keys(DATA_DIR / "feed_keys.json")
+CERTIFICATE_KEYS = base.CERTIFICATE_KEYS or load_certificate_keys(
+    DATA_DIR / "certificate_keys.json"
+)
 
 EMBEDDED = True
 TIME_ZONE = base.TIME_ZONE or "America/Chicago"

@@ -36,7 +36,16 @@ def load_feed_keys(path: Path) -> list[str]:
 
     A file of its own, because older installations have the other one without it.
     """
-    return list(_load(path, {"feed_keys": [secrets.token_urlsafe(32)]})["feed_keys"])
+    return _load_keys(path, "feed_keys")
+
+
+def load_certificate_keys(path: Path) -> list[str]:
+    """Read the keys that sign certificates; generate one if there is no file."""
+    return _load_keys(path, "certificate_keys")
+
+
+def _load_keys(path: Path, name: str) -> list[str]:
+    return list(_load(path, {name: [secrets.token_urlsafe(32)]})[name])
 
 
 def _load(path: Path, content: dict[str, Any]) -> dict[str, Any]:

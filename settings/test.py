@@ -16,6 +16,7 @@ from settings.sqlite import sqlite_database
 SECRET_KEY = LISTS_KEY = "only-for-tests-" + "x" * 50
 ACCESS_CODE_KEYS = {1: "first-key-for-tests", 2: "second-key-for-tests"}
 FEED_KEYS = ["only-for-tests-" + "f" * 32]
+CERTIFICATE_KEYS = ["only-for-tests-" + "c" * 32]
 # The servers that tests start. Tests of what is refused empty the list.
 FEED_NETWORKS = ["127.0.0.0/8"]
 TIME_ZONE = "America/Chicago"

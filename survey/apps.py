@@ -20,9 +20,14 @@ class SurveyConfig(AppConfig):
         if settings.LOADS_TASKS:
             import_module("survey.tasks")
             from survey.console import audit_sentences
+            from survey.people.certificates.keys import check_certificate_keys
             from survey.people.rosters.feeds.credentials import check_feed_keys
             from survey.people.rosters.feeds.outgoing import check_feed_networks
 
             audit_sentences.register()
-            for check in (check_feed_keys, check_feed_networks):
+            for check in (
+                check_certificate_keys,
+                check_feed_keys,
+                check_feed_networks,
+            ):
                 checks.register(check, checks.Tags.security, deploy=True)

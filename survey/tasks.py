@@ -19,9 +19,15 @@ from survey.fieldwork.open_codes import (
 )
 from survey.instrument.definitions import uploads as survey_uploads  # noqa: F401 - for its job
 from survey.models import CardSet, OpenCodeFile, PersonFile
+from survey.people.certificates import issuing as certificates
 from survey.people.erasing import erase  # noqa: F401 - for its job
 from survey.people.erasing import files as files_of_erased_people
 from survey.people.merging import joins, merges  # noqa: F401 - for their jobs
+from survey.people.retention import (
+    counting,  # noqa: F401 - for its job
+    orders,
+    replays,  # noqa: F401 - for the journal
+)
 from survey.people.rosters import retention
 from survey.people.rosters import undo as roster_undo  # noqa: F401 - for its job
 from survey.people.rosters import uploads as roster_uploads  # noqa: F401 - for its jobs
@@ -97,3 +103,10 @@ def refresh_lists() -> None:
 @shared_task
 def check_erasures() -> None:
     files_of_erased_people.follow_up_all()
+    certificates.certify_erasures()
+    certificates.keep_journal()
+
+
+@shared_task
+def apply_retention() -> None:
+    orders.apply_retention()

@@ -51,6 +51,7 @@ from survey.fieldwork.login_cards.card_sets import (
     card_sets_for,
 )
 from survey.models import Administration, Denominator, EmailSchedule, OpenCode
+from survey.people.retention.terms import term_lines
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -516,6 +517,12 @@ def administration_detail(request: StaffRequest, pk: int) -> HttpResponse:
             "elsewhere": all_places - len(districts) - len(schools),
             "may_manage": manages,
             "emails": _email_figures(administration) if manages else None,
+            # Also for districts that take part in a round of the state: they hold data.
+            "retention": term_lines(administration)
+            if permissions.has(C.MANAGE_SURVEYS)
+            else None,
+            "is_held": permissions.has(C.MANAGE_SURVEYS)
+            and administration.holds.current().exists(),
             "workspace": workspace,
         },
     )

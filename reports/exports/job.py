@@ -17,6 +17,7 @@ from reports.exports.anonymise import Shuffle
 from reports.exports.cells import Writer
 from reports.exports.csv_file import CsvFile
 from reports.exports.descriptions import described_columns
+from reports.exports.destroyed import destroyed_message
 from reports.exports.documents import archive
 from reports.exports.long_rows import LongRowBuilder
 from reports.exports.panel import join_waves
@@ -66,6 +67,8 @@ def make_export(export: Export, folder: Path, progress: Progress) -> None:
     # The person may have lost the role since requesting it.
     if not export.is_allowed(Permissions(export.by)):
         raise JobRefused(PERMISSIONS_CHANGED)
+    if message := destroyed_message(export.administrations.all(), export.identities):
+        raise JobRefused(message)
     if maker := FURTHER_FORMATS.get(export.format):
         maker(export, folder, progress)
         return

@@ -219,6 +219,8 @@ def count(
     opted_out = current.order_by().values_list(*place)
     for key, school, people in opted_out.annotate(people=Count("respondent")):
         counts[key].opted_out[school] = people
+    for key, school, people in _opted_out_numbers(administrations):
+        counts[key].opted_out[school] = people
     with_consent = [
         administration.pk
         for administration in administrations
@@ -232,6 +234,27 @@ def count(
         if administration.role == Role.TEACHER or is_count:
             counts[administration.pk].grades.clear()
     return as_of, counts
+
+
+def _opted_out_numbers(
+    administrations: Sequence[Administration],
+) -> QuerySet[Respondent, tuple[Any, ...]]:
+    """Count who has opted out where `OptOut` was destroyed with names; else nobody."""
+    destroyed = [
+        administration.pk
+        for administration in administrations
+        if administration.identities_destroyed_at is not None
+    ]
+    if not destroyed:
+        return Respondent.objects.none().values_list()
+    people = Respondent.objects.using(counting_database()).filter(
+        administration__in=destroyed,
+        opted_out_at__isnull=False,
+        awaits_consent=False,
+        erased_at=None,
+    )
+    places = people.order_by().values_list("administration", "school")
+    return places.annotate(people=Count("pk"))
 
 
 def _awaiting_consent(

@@ -182,8 +182,11 @@ def released_people(administration: Administration) -> People | None:
 def counts_erased_people(administration: Administration) -> bool:
     """Test if the release has figures of people whose answers were erased since.
 
-    1 statement; 1 more where people were erased.
+    So it is where all answers were destroyed. 1 statement; 1 more where people were
+    erased.
     """
+    if administration.answers_destroyed_at is not None:
+        return True
     erased = ErasedRecord.objects.filter(
         administration=administration, erased_at__isnull=False
     )

@@ -250,7 +250,7 @@ def due(now: datetime | None = None) -> list[Administration]:
     # Which schools have a report is decided by the final response rates.
     return list(
         Administration.objects.filter(closes_at__lte=now - AFTER_CLOSING)
-        .filter(results_roll_up__released_at=None)
+        .filter(results_roll_up__released_at=None, answers_destroyed_at=None)
         .exclude(roll_up__as_of__lt=F("closes_at") + AFTER_CLOSING)
         .order_by("closes_at", "pk")
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from django.db.models import Q
 from django.utils import timezone
-from django.utils.translation import ngettext
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop, ngettext
 
 from accounts.models import User
 from reports.models import ResultsRollUp, Scoring
@@ -12,7 +13,12 @@ from reports.releases.rollup import due, keeps_earlier_answers, roll_up_results
 from reports.scores.job import RETRY_AFTER, request_scores
 from survey.instrument.definitions.measures import measures_of
 from survey.models import Administration, Job
-from survey.work.jobs import Progress, job, start
+from survey.work.jobs import JobRefused, Progress, job, start
+
+DESTROYED = gettext_noop(
+    "The answers were destroyed at the end of their retention period. The results stay"
+    " as they are."
+)
 
 
 @job("results.count", long=True, waits=True)
@@ -20,6 +26,8 @@ def count_results(job: Job, progress: Progress) -> None:
     administration = Administration.objects.select_related("published__survey").get(
         pk=job.subject_id or 0
     )
+    if administration.answers_destroyed_at is not None:
+        raise JobRefused(_(DESTROYED))
     is_first = not ResultsRollUp.objects.filter(
         pk=administration.pk, hidden_as_of__isnull=False
     ).exists()

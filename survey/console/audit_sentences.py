@@ -71,6 +71,15 @@ PEOPLE = {
     "complete an erasure": gettext_noop(
         "The files of erased people were deleted: {subject}"
     ),
+    "issue a certificate of destruction": gettext_noop(
+        "A certificate of destruction was issued: {subject}"
+    ),
+    "download a certificate of destruction": gettext_noop(
+        "{who} downloaded a certificate of destruction: {subject}"
+    ),
+    "replay an erasure": gettext_noop(
+        "People who were erased before a restore were erased again: {subject}"
+    ),
     "ask for cards again": gettext_noop("{who} had login cards made again: {subject}"),
     "ask for cards": gettext_noop("{who} had login cards made: {subject}"),
     "ask for new access codes": gettext_noop(
@@ -171,6 +180,19 @@ SURVEYS = {
         "{who} changed the response rate thresholds"
     ),
     "change minimum group": gettext_noop("{who} changed the minimum group"),
+    "change retention settings": gettext_noop("{who} changed how long data are kept"),
+    "change retention": gettext_noop(
+        "{who} changed how long data of {subject} are kept"
+    ),
+    "warn of the end of data": gettext_noop(
+        "Administrators were warned that data of {subject} will be destroyed"
+    ),
+    "place a hold": gettext_noop("{who} placed a hold on the data of {subject}"),
+    "lift a hold": gettext_noop("{who} lifted a hold on the data of {subject}"),
+    "order a destruction": gettext_noop(
+        "{who} ordered that data of {subject} are destroyed"
+    ),
+    "destroy data": gettext_noop("Data of {subject} were destroyed, as {who} ordered"),
     "change smallest percentage": gettext_noop(
         "{who} changed the smallest percentage of results"
     ),
@@ -251,6 +273,11 @@ WORDS = {
     "corrects": gettext_lazy("corrects"),
     "count": gettext_lazy("number of people"),
     "created": gettext_lazy("added"),
+    "answers_days": gettext_lazy("days until answers are destroyed"),
+    "answers_least_days": gettext_lazy("answers: shortest period"),
+    "answers_most_days": gettext_lazy("answers: longest period"),
+    "data": gettext_lazy("data"),
+    "day": gettext_lazy("day"),
     "credentials": gettext_lazy("credentials"),
     "digest": gettext_lazy("fingerprint of the survey"),
     "draft": gettext_lazy("draft"),
@@ -264,7 +291,11 @@ WORDS = {
     "format": gettext_lazy("format"),
     "given by": gettext_lazy("given by"),
     "given on": gettext_lazy("given on"),
+    "holder": gettext_lazy("held by"),
     "host_key": gettext_lazy("host key"),
+    "identities_days": gettext_lazy("days until names and codes are destroyed"),
+    "identities_least_days": gettext_lazy("names and codes: shortest period"),
+    "identities_most_days": gettext_lazy("names and codes: longest period"),
     "identities": gettext_lazy("with names"),
     "identity": gettext_lazy("column that identifies a person"),
     "issue": gettext_lazy("number of the code"),

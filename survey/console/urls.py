@@ -10,6 +10,7 @@ from survey.console.administrations import (
     edit_views,
     modules,
     open_views,
+    retention,
     waves,
 )
 from survey.console.administrations import views as administrations
@@ -33,6 +34,7 @@ from survey.console.rosters.undo import roster_undo
 from survey.console.school_counts import views as counts
 from survey.console.schools import views as schools
 from survey.console.settings import place_views as place_pages
+from survey.console.settings import retention as place_retention
 from survey.console.settings import views as settings
 from survey.console.settings.scope import PlaceConverter
 from survey.console.survey_day import views as survey_day
@@ -96,6 +98,11 @@ urlpatterns = [
         name="settings_coding_threshold",
     ),
     path("settings/state/help/", settings.settings_help, name="settings_help"),
+    path(
+        "settings/<place:place>/retention/",
+        place_retention.settings_retention,
+        name="settings_retention",
+    ),
     path("settings/<place:place>/name/", settings.settings_name, name="settings_name"),
     path(
         "settings/<place:place>/rename/",
@@ -288,6 +295,26 @@ urlpatterns = [
         "administrations/<int:pk>/remove/",
         edit_views.administration_remove,
         name="administration_remove",
+    ),
+    path(
+        "administrations/<int:pk>/retention/",
+        retention.administration_retention,
+        name="administration_retention",
+    ),
+    path(
+        "administrations/<int:pk>/hold/",
+        retention.administration_hold,
+        name="administration_hold",
+    ),
+    path(
+        "administrations/<int:pk>/holds/<int:hold>/lift/",
+        retention.administration_hold_lift,
+        name="administration_hold_lift",
+    ),
+    path(
+        "administrations/<int:pk>/destroy/<str:kind>/",
+        retention.administration_destroy,
+        name="administration_destroy",
     ),
     path("platforms/", platforms.platform_list, name="platform_list"),
     path("platforms/new/", platforms.platform_create, name="platform_create"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.db import connection
 
 # With the administration's id as the second key: one roster at a time.
@@ -14,6 +16,9 @@ MESSAGES = 7_105_003
 PLACES = 7_105_004
 # One merge of districts or schools at a time.
 MERGES = 7_105_006
+# With the administration's id: placing a hold waits for what destroys its data, and
+# these wait for it. They do not exclude each other, and so share it.
+HOLDS = 7_105_007
 
 
 def lock(*keys: int) -> None:
@@ -21,7 +26,16 @@ def lock(*keys: int) -> None:
 
     None on SQLite, which has one writer at a time.
     """
+    _lock("pg_advisory_xact_lock", keys)
+
+
+def lock_shared(*keys: int) -> None:
+    """Wait for a lock that others may share until the transaction ends. 1 statement."""
+    _lock("pg_advisory_xact_lock_shared", keys)
+
+
+def _lock(function: str, keys: Sequence[int]) -> None:
     if connection.vendor == "postgresql":
         places = ", ".join(["%s"] * len(keys))
         with connection.cursor() as cursor:
-            cursor.execute(f"SELECT pg_advisory_xact_lock({places})", keys)
+            cursor.execute(f"SELECT {function}({places})", keys)

@@ -9,6 +9,7 @@ from survey.models.administration import (
 from survey.models.backup_run import BackupRun
 from survey.models.bank_question import BankQuestion, BankQuestionUse
 from survey.models.card_set import CardSet
+from survey.models.certificate import DestructionCertificate
 from survey.models.comment import DraftComment
 from survey.models.consent import Consent
 from survey.models.counted_group import CountedGroup
@@ -50,6 +51,7 @@ from survey.models.person_file import PersonFile
 from survey.models.place_merge import PairChoice, PlaceMerge
 from survey.models.record_join import RecordJoin
 from survey.models.response import Response
+from survey.models.retention import DataKind, Destruction, LegalHold, Retention
 from survey.models.roster import (
     RosterLayoutChoice,
     RosterRejection,
@@ -82,7 +84,10 @@ __all__ = [
     "EmailSchedule",
     "EmailStep",
     "EmailTemplate",
+    "DataKind",
     "Denominator",
+    "Destruction",
+    "DestructionCertificate",
     "ErasedId",
     "ErasedRecord",
     "Erasure",
@@ -91,6 +96,7 @@ __all__ = [
     "Identity",
     "Item",
     "Job",
+    "LegalHold",
     "ListedId",
     "MessagePlatform",
     "MessagePlatformKey",
@@ -110,6 +116,7 @@ __all__ = [
     "RecordJoin",
     "Respondent",
     "Response",
+    "Retention",
     "Retirement",
     "Role",
     "RosterLayoutChoice",

@@ -170,6 +170,10 @@ class Administration(
     # When starts without an answer were deleted:
     # `survey.fieldwork.open_codes.empty_starts`.
     empty_starts_deleted_at = models.DateTimeField(null=True, blank=True)
+    # Since when `survey.people.retention` destroys who took part, and what they
+    # answered: nothing brings them back.
+    identities_destroyed_at = models.DateTimeField(null=True, blank=True)
+    answers_destroyed_at = models.DateTimeField(null=True, blank=True)
     # Counts the changes: a form that was filled in for an older state is refused.
     changes = models.PositiveIntegerField(default=0, db_default=0)
 
@@ -199,6 +203,17 @@ class Administration(
             models.CheckConstraint(
                 condition=Q(district_pages_limit=0) | Q(district=None),
                 name="only_the_state_lets_districts_add_pages",
+            ),
+            models.CheckConstraint(
+                condition=(
+                    Q(identities_destroyed_at=None)
+                    | Q(identities_destroyed_at__gt=F("closes_at"))
+                )
+                & (
+                    Q(answers_destroyed_at=None)
+                    | Q(answers_destroyed_at__gt=F("closes_at"))
+                ),
+                name="what_was_destroyed_is_not_opened_again",
             ),
             # Nobody has a name in it, and nobody is invited to it alone.
             models.CheckConstraint(

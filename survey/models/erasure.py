@@ -56,6 +56,10 @@ class Erasure(Table, district=Reference.MOVED):
     # When the last row was deleted, and the last file.
     erased_at = models.DateTimeField(null=True)
     completed_at = models.DateTimeField(null=True)
+    # Files that were deleted with the rows, for the certificate.
+    files = models.PositiveIntegerField(default=0, db_default=0)
+    # Of the digests of what is deleted, until the certificate is there.
+    digest_key = models.BinaryField(max_length=32, null=True)
 
     objects = ErasureQuerySet.as_manager()
 
@@ -98,8 +102,12 @@ class ErasedRecord(Table, erasing=Erasing.STAYS, respondent=Reference.STAYS):
         Administration, on_delete=models.CASCADE, related_name="+"
     )
     erased_at = models.DateTimeField(null=True)
-    # Table -> rows that were deleted.
+    # Table -> rows that were deleted, and table -> their digest.
     rows = models.JSONField(default=dict)
+    digests = models.JSONField(null=True)
+    # Version of the key -> digests of the person's IDs, by which `replay_erasures`
+    # finds the person in a restored database.
+    id_digests = models.JSONField(null=True)
 
     def __str__(self) -> str:
         return f"erasing of respondent {self.respondent_id}"

@@ -219,6 +219,11 @@ def restore_cluster(folder: Path, *, point: str, to: Path, node: int | None) -> 
             return 0
         with restored_cluster(repositories, home, [point] * len(repositories)) as runs:
             print(f"All nodes are at {point}. The coordinator answers at {runs[0]}")
+            print(
+                "People who were erased after this point are there again: run manage.py"
+                " replay_erasures on it before anybody is let in"
+                " (docs/guides/citus.md)"
+            )
             print("Ctrl-C stops them; their data stay", flush=True)
             with suppress(Stopped):
                 signal.pause()

@@ -83,3 +83,13 @@ class FileRepository:
                 failing=f"The files of {name} can't be restored",
             )
         return len(before) + len(after)
+
+    def restore_newest(self, folder: Path, part: str) -> None:
+        """Restore one folder of the last backup, if there is a backup that has it."""
+        printed = self.run("snapshots", failing=f"{self.location} can't be read")
+        if not json.loads(printed):
+            return
+        self.run(
+            *("restore", "latest", f"--target={folder}", f"--include=/{part}"),
+            failing=f"The last {part} can't be restored",
+        )

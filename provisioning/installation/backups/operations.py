@@ -16,6 +16,11 @@ from typing import Any
 from provisioning.commands import Refusal, caller_path, listen, positive_integer, step
 from provisioning.installation.backups.files import FileRepository
 from provisioning.installation.backups.records import archive_log, record_replica
+from provisioning.installation.backups.replaying import (
+    JOURNAL,
+    collect_journal,
+    replay_erasures,
+)
 from provisioning.installation.backups.repository import PASSWORDS, Repository
 from provisioning.installation.backups.restoring import (
     backup_before,
@@ -95,7 +100,8 @@ def backup(folder: Path, *, full: bool, keys: Path | None) -> int:
             error = {"error": str(refusal), **certificates}
             keep_result(folder, "backup", began, error, ok=False)
             raise
-        figures |= certificates
+        # Certificates of destruction say from it when the last backup ends.
+        figures |= certificates | {"retention_days": host["retention_days"]}
         keep_result(folder, "backup", began, figures, ok=True)
         print(json.dumps(figures))
     if host["files"]:
@@ -239,15 +245,20 @@ def restore(
     try:
         keep_options(home, StackOptions(port=port, settings=settings_to_keep | QUIET))
         shutil.copytree(folder / "secrets", home / "secrets")
-        with restored_database(repository, home, until):
+        files = FileRepository(host["files_repository"], host["environment"])
+        journal = collect_journal(home / "journal", files, host["files"])
+        with restored_database(repository, home, until) as run:
             print(f"Restored {chosen.label} and the log after it", flush=True)
+            replay_erasures(home, run, journal, settings_to_keep)
         shutil.rmtree(home / "etc" / "restore")
         include = f"include '{home}/etc/primary/postgresql.conf'\n"
         (home / "data/primary/postgresql.conf").write_text(include)
         with step("Restoring uploaded files"):
-            (home / "files").mkdir(mode=0o700)
-            files = FileRepository(host["files_repository"], host["environment"])
+            (home / "files").mkdir(mode=0o700, exist_ok=True)
             files.restore(home / "files", at=when)
+            # The next restore needs what is younger than these files, too.
+            shutil.copytree(journal, home / "files" / JOURNAL, dirs_exist_ok=True)
+            shutil.rmtree(journal.parent)
     except BaseException:
         # So that the same folder can be used again.
         shutil.rmtree(home)

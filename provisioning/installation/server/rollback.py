@@ -14,6 +14,11 @@ from pathlib import Path
 
 from provisioning.commands import Refusal, command_parser, step
 from provisioning.installation.backups.records import archive_log
+from provisioning.installation.backups.replaying import (
+    JOURNAL,
+    has_entries,
+    replay_by_release,
+)
 from provisioning.installation.backups.repository import Repository
 from provisioning.installation.backups.restoring import (
     backup_before,
@@ -38,6 +43,7 @@ from provisioning.installation.server.versions import (
     too_new_for,
     version_in,
 )
+from provisioning.installation.stack_folder import environment_of
 from provisioning.installation.supervisor import Supervisor
 
 DATA = HOME / "data"
@@ -144,7 +150,7 @@ def go_back(upgrade: Upgrade, old: Path, *, restores: bool) -> None:
             stamp = time.strftime("%Y%m%d-%H%M%S")
             upgrade = replace(upgrade, aside=f"primary-before-rollback-{stamp}")
             progress.keep(file, upgrade)
-        restore(upgrade)
+        restore(upgrade, old)
     call(old, "apply")
     check(old)
     for each in (UPGRADE, BEFORE):
@@ -157,7 +163,7 @@ def go_back(upgrade: Upgrade, old: Path, *, restores: bool) -> None:
         )
 
 
-def restore(upgrade: Upgrade) -> None:
+def restore(upgrade: Upgrade, old: Path) -> None:
     """Put the database of that moment in the place of the present one.
 
     At any point a second call does the rest: each step looks whether it is done.
@@ -168,7 +174,7 @@ def restore(upgrade: Upgrade) -> None:
     with step("Closing the site"):
         stop_programs()
     if not ready.exists() and not aside.exists():
-        restore_beside(upgrade)
+        restore_beside(upgrade, old)
         ready.touch()
     with step("Stopping the database"):
         for program in ("backup", "primary", "replica"):
@@ -188,7 +194,7 @@ def restore(upgrade: Upgrade) -> None:
         supervisor.calls.signalProcess("memcached", "TERM")
 
 
-def restore_beside(upgrade: Upgrade) -> None:
+def restore_beside(upgrade: Upgrade, old: Path) -> None:
     """Restore the database as of the upgrade into a folder of its own."""
     repository = Repository.of_stack(HOME)
     with step("Archiving the log"):
@@ -198,4 +204,9 @@ def restore_beside(upgrade: Upgrade) -> None:
     until = until_time(chosen, moment(upgrade))
     with restored_database(repository, WORK, until) as run:
         [[answers]] = run_sql("SELECT count(*) FROM survey_response", run=run)
+        # By the release that will serve: the newer one would change its tables.
+        journal = HOME / "files" / JOURNAL
+        if has_entries(journal):
+            environment = {**os.environ, **environment_of(HOME, "manage")}
+            replay_by_release(old, run, journal, environment)
     print(f"Restored {chosen.label} and the log after it: {answers} answers")

@@ -135,6 +135,7 @@ def test_each_program_has_the_secrets_it_needs_and_no_others(fleet):
         *console,
     }
     assert secrets_of("worker1", "worker") == {
+        "certificate_key",
         "postgresql_worker",
         "postgresql_reports",
         *console,

@@ -21,6 +21,7 @@ from accounts.models import District, School
 from accounts.permissions import Capability, Permissions, Places
 from reports.answers.selection import Selection
 from reports.answers.snapshot import Snapshot
+from reports.exports.destroyed import destroyed_message
 from reports.exports.minimum_group import too_few_people
 from reports.exports.reading import too_many_columns, too_many_rows
 from reports.exports.release_mask import count_people, no_release
@@ -242,6 +243,8 @@ class ExportForm(forms.Form):
                     " names out, or this survey round."
                 ),
             )
+        if message := destroyed_message(self.chosen(), with_names=identities):
+            self.add_error("administrations", message)
         finished_only = bool(given.get("finished_only"))
         # The job checks again, when more people may have started.
         if not self.errors:

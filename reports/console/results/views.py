@@ -26,7 +26,7 @@ from reports.results.access import (
     has_unshared_results,
     results_for,
 )
-from reports.results.job import request_results
+from reports.results.job import DESTROYED, request_results
 from reports.suppression.explanation import hidden_figures
 from survey.fieldwork.administrations import administrations_for
 from survey.fieldwork.administrations.queries import own_administration_or_404
@@ -184,6 +184,8 @@ def results_release(request: StaffRequest, pk: int) -> HttpResponse:
     if administration.state != Administration.State.CLOSED:
         text = _("Results are counted once the survey round has closed.")
         messages.error(request, text)
+    elif administration.answers_destroyed_at is not None:
+        messages.error(request, _(DESTROYED))
     else:
         request_results(administration, by=request.user)
         record(

@@ -54,11 +54,13 @@ from survey.models import (
     Administration,
     CardSet,
     DayOff,
+    DestructionCertificate,
     EmailStep,
     Erasure,
     FeedScan,
     Identity,
     Job,
+    LegalHold,
     ListedId,
     OpenCode,
     OpenCodeBatch,
@@ -212,6 +214,14 @@ ROUTE_PARAMETERS = (
     # The state's round, in which each district sees its own questions.
     RouteParameter("administration_modules pk", pk_of("shared"), owned=False),
     RouteParameter("administration_* pk", pk_of("administration"), shared=True),
+    RouteParameter(
+        "administration_hold_lift hold",
+        pk_of("hold"),
+        value_within_shared=pk_of("hold_of_shared"),
+    ),
+    RouteParameter(
+        "administration_destroy kind", lambda place, route: "answers", owned=False
+    ),
     # A draft is in the session of the user who typed it. Here there is none.
     RouteParameter(
         "administration_open_step draft", lambda place, route: "x", owned=False
@@ -241,6 +251,7 @@ ROUTE_PARAMETERS = (
         only_user="administrator",
     ),
     RouteParameter("erasure_detail erasure", pk_of("erasure")),
+    RouteParameter("certificate_* certificate", pk_of("certificate")),
     RouteParameter("cards_* pk", pk_of("administration"), shared=True),
     RouteParameter("emails_* pk", pk_of("administration"), shared=True),
     RouteParameter("emails_* step", pk_of("email_step"), shared=True),
@@ -503,7 +514,9 @@ def create_other_objects(
     return {
         "wave": administration.wave,
         "holiday": create_holiday(mark, district),
-        "erasure": create_erasure(district, administrator),
+        **create_erasure(mark, district, administrator),
+        "hold": create_hold(mark, administration, administrator, district),
+        "hold_of_shared": create_hold(mark, shared, administrator, district),
         "email_step": create_email_step(mark, administration, administrator),
         "listed_id": create_listed_id(mark, administration, school, administrator),
         "listed_id_of_shared": create_listed_id(mark, shared, school, administrator),
@@ -1090,9 +1103,25 @@ def create_listed_id(
     )
 
 
-def create_erasure(district: District, by: User) -> Erasure:
-    """Order the erasing of a person who is no longer there."""
-    return Erasure.objects.create(
+def create_hold(
+    mark: str, administration: Administration, by: User, district: District
+) -> LegalHold:
+    """Place a hold that was lifted, so that it stops nothing."""
+    return LegalHold.objects.create(
+        administration=administration,
+        district=district,
+        holder=f"Counsel of {mark}",
+        reason=f"Case of {mark}",
+        placed_by=by,
+        lifted_by=by,
+        lifted_at=timezone.now(),
+        lifted_reason=f"Settled by {mark}",
+    )
+
+
+def create_erasure(mark: str, district: District, by: User) -> dict[str, Any]:
+    """Order the erasing of a person who is no longer there, and certify it."""
+    erasure = Erasure.objects.create(
         district=district,
         by=by,
         requested_on=date(2026, 9, 1),
@@ -1100,6 +1129,16 @@ def create_erasure(district: District, by: User) -> Erasure:
         reason="request",
         people=1,
     )
+    certificate = DestructionCertificate.objects.create(
+        kind="people",
+        district=district,
+        erasure=erasure,
+        issued_at=timezone.now(),
+        document=mark.encode(),
+        pdf=mark.encode(),
+        public_key=bytes(32),
+    )
+    return {"erasure": erasure, "certificate": certificate}
 
 
 def codes_of(respondent: Respondent) -> list[str]:

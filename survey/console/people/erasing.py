@@ -25,7 +25,13 @@ from survey.console.people.opt_outs import AskedForm
 from survey.console.people.scope import respondent_or_404
 from survey.console.table_files import TableField
 from survey.fieldwork.administrations.queries import administration_or_404
-from survey.models import Administration, Erasure, Job, Respondent
+from survey.models import (
+    Administration,
+    DestructionCertificate,
+    Erasure,
+    Job,
+    Respondent,
+)
 from survey.models.erasure import ERASES
 from survey.people.erasing.erase import (
     KIND,
@@ -166,6 +172,10 @@ def erasure_detail(request: StaffRequest, erasure: int) -> HttpResponse:
         "survey/console/erasure_detail.html",
         {
             "erasure": order,
+            # Not its two files.
+            "certificate": DestructionCertificate.objects.filter(erasure=order)
+            .defer("document", "pdf")
+            .first(),
             "job": jobs.order_by("-pk").first(),
             "deleted": [
                 (TABLES[table], rows)

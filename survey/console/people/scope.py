@@ -26,6 +26,8 @@ def respondent_or_404(
     request: StaffRequest, administration: Administration, pk: int
 ) -> Respondent:
     """Return one person with identity and school."""
+    if administration.identities_destroyed_at is not None:
+        raise Http404
     people = (
         Respondent.objects.on_roster()
         .not_erased()

@@ -7,6 +7,7 @@ from django.urls import path
 from survey.console.login_cards.views import cards_of_one
 from survey.console.people import (
     adding,
+    certificates,
     codes,
     consents,
     corrections,
@@ -50,6 +51,21 @@ urlpatterns = [
     ),
     path(f"{PERSON}erase/", erasing.people_erase, name="people_erase"),
     path("erasures/<int:erasure>/", erasing.erasure_detail, name="erasure_detail"),
+    path(
+        "certificates/<int:certificate>/json/",
+        certificates.certificate_json,
+        name="certificate_json",
+    ),
+    path(
+        "certificates/<int:certificate>/pdf/",
+        certificates.certificate_pdf,
+        name="certificate_pdf",
+    ),
+    path(
+        "certificates/<int:certificate>/key/",
+        certificates.certificate_key,
+        name="certificate_key",
+    ),
     path(f"{PERSON}stored/", stored.people_stored, name="people_stored"),
     path(
         f"{PERSON}stored/<int:file>/",

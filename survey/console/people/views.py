@@ -155,6 +155,9 @@ def _people_of_school(
         .not_erased()
         .filter(administration=administration, school=school)
     )
+    if administration.identities_destroyed_at is not None:
+        # Numbers without names, which lead to nobody.
+        people = people.none()
     filters: dict[str, str] = {}
     if form.is_valid():
         for name in ("grade", "classroom", "state"):

@@ -11,6 +11,7 @@ from datetime import datetime
 
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import connection, transaction
+from django.db.models import Q
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -221,6 +222,13 @@ def reopen_administration(
                 _("It is not closed: it accepts answers until %(closes_at)s.")
                 % {"closes_at": format_moment(current.closes_at)}
             )
+        if _has_destroyed_data(current):
+            raise ChangeBlocked(
+                _(
+                    "Data of it were destroyed at the end of their retention period, so"
+                    " it can't be opened again. Open another survey round."
+                )
+            )
         if closes_at <= now:
             raise ValidationError(
                 {"closes_at": _("This time has passed. Choose a later one.")}
@@ -231,6 +239,14 @@ def reopen_administration(
         _save(current, "reopen administration", by, request, before)
         follow_round(current, before)
     return current
+
+
+def _has_destroyed_data(administration: Administration) -> bool:
+    """Test a round and the districts' modules that open with it. 1 statement."""
+    destroyed = Q(identities_destroyed_at__isnull=False)
+    destroyed |= Q(answers_destroyed_at__isnull=False)
+    rounds = Q(pk=administration.pk) | Q(module_of=administration)
+    return Administration.objects.filter(rounds, destroyed).exists()
 
 
 def lock_administration(

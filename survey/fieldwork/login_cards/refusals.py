@@ -34,6 +34,10 @@ WITHHELD = gettext_noop(
     " be listed next to names. Send them by e-mail, or print cards to draw"
     " from."
 )
+DESTROYED = gettext_noop(
+    "The access codes of this survey round were destroyed at the end of their retention"
+    " period, so there is nothing to print."
+)
 TOO_FEW = gettext_noop(
     "Cards to draw from need at least %(fewest)s people. Print them for all classes."
 )
@@ -44,6 +48,8 @@ def reason_not_made(card_set: CardSet, people: QuerySet[Respondent]) -> str:
 
     1 statement, and up to 3 for cards to draw from.
     """
+    if card_set.administration.identities_destroyed_at is not None:
+        return _(DESTROYED)
     invited = people.count()
     if not invited:
         nobody = NO_PERSON if card_set.respondent_id else NO_PEOPLE

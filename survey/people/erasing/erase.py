@@ -15,6 +15,7 @@ from datetime import date
 
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -32,15 +33,18 @@ from survey.models import (
     Erasure,
     Identity,
     Job,
+    LegalHold,
     RecordJoin,
     Respondent,
 )
 from survey.models.erasure import ERASES
+from survey.people.certificates.digests import new_key
 from survey.people.erasing import erased_ids, files
 from survey.people.erasing.deletion import delete_ids, delete_rows
 from survey.people.erasing.stored import JOINED, PersonRecords, records_of
+from survey.people.retention.holds import OnHold, explain, hold_on, refuse_if_held
 from survey.people.rosters.counted_groups import keep_groups_of_withdrawn
-from survey.work.jobs import Progress, job, start
+from survey.work.jobs import JobRefused, Progress, job, start
 
 KIND = "people.erase"
 NOBODY = gettext_noop("Nothing was changed: this person is no longer there.")
@@ -89,6 +93,7 @@ def order_erasure(
     district = District.objects.get(pk=min(districts.values()))
     if not Permissions(by).places(*ERASES).has_district(district.pk):
         raise ErasureConflict(_(NOT_YOURS))
+    _refuse_held(identities, min(districts.values()))
     waiting = set(
         ErasedRecord.objects.filter(respondent__in=people).values_list("pk", flat=True)
     )
@@ -122,19 +127,66 @@ def order_erasure(
     return erasure
 
 
+def _refuse_held(people: QuerySet[Identity], district: int) -> None:
+    """Raise ErasureConflict if a round of one of these people is on hold.
+
+    1 statement where nothing of the district is held. Records that were joined are
+    looked up by the job.
+    """
+    holds = LegalHold.objects.current().filter(Q(district=None) | Q(district=district))
+    rounds = set(holds.values_list("administration", flat=True))
+    if not rounds:
+        return
+    ids: dict[str, set[str]] = {}
+    for role, external_id in people.values_list("administration__role", "external_id"):
+        ids.setdefault(role, set()).add(external_id)
+    same = Q()
+    for role, of_role in ids.items():
+        same |= Q(administration__role=role, external_id__in=of_role)
+    held = Identity.objects.filter(same, administration__in=rounds, district=district)
+    keys = set(held.values_list("administration", flat=True))
+    if keys and (hold := hold_on(keys, district)):
+        raise ErasureConflict(explain(hold))
+
+
+def resume_erasures(administration: int) -> None:
+    """Start the erasures again that a hold on this round has stopped."""
+    stopped = Erasure.objects.filter(
+        erased_at=None, records__administration=administration
+    ).distinct()
+    running = Job.objects.filter(kind=KIND, ended_at=None)
+    for erasure in stopped.exclude(pk__in=running.values("subject_id")):
+        start(erase_people, subject_id=erasure.pk, by=erasure.by)
+
+
 @job(KIND, long=True, stoppable=False)
 def erase_people(job: Job, progress: Progress) -> None:
-    """Erase the people of an order who are still there, and then their files."""
+    """Erase the people of an order who are still there, and then their files.
+
+    People whom a hold covers wait until it is lifted.
+    """
     erasure = Erasure.objects.select_related("by", "district").get(
         pk=job.subject_id or 0
     )
+    if erasure.digest_key is None and erasure.erased_at is None:
+        erasure.digest_key = new_key()
+        erasure.save(update_fields=["digest_key"])
     remaining = list(erasure.records.filter(erased_at=None).order_by("pk"))
     progress.begin_step(_("Deleting rows"), total=len(remaining))
+    held = ""
     for record in remaining:
-        erase_person(record, erasure)
+        try:
+            erase_person(record, erasure)
+        except OnHold as hold:
+            held = str(hold)
         progress.advance()
+    if held:
+        # Those who are erased stay so after a restore.
+        files.write_journal(erasure)
+        raise JobRefused(held)
     if erasure.erased_at is None:
         _record_end(erasure)
+    files.write_journal(erasure)
     progress.message = _("Deleting files")
     files.follow_up(erasure)
     progress.message = _("Erased.")
@@ -166,8 +218,10 @@ def rows_deleted(erasure: Erasure) -> Counter[str]:
     return Counter(dict(sorted(deleted.items())))
 
 
-def erase_person(record: ErasedRecord, erasure: Erasure) -> None:
-    """Erase all records of a person in one transaction.
+def erase_person(
+    record: ErasedRecord, erasure: Erasure, *, despite_holds: bool = False
+) -> None:
+    """Erase all records of a person in one transaction. Raises OnHold.
 
     No roster of these rounds is applied or undone meanwhile, and nobody is merged: all
     of them take the same locks. Somebody may do so before, so the records are looked up
@@ -177,7 +231,7 @@ def erase_person(record: ErasedRecord, erasure: Erasure) -> None:
     with transaction.atomic(), connection.cursor() as cursor:
         _wait_without_end(cursor)
         while True:
-            person = _person_of(record)
+            person = person_of(Respondent.objects.get(pk=record.respondent_id))
             rounds = set(person.records.values())
             if rounds <= locked:
                 break
@@ -186,6 +240,8 @@ def erase_person(record: ErasedRecord, erasure: Erasure) -> None:
             for pk in sorted(rounds - locked):
                 advisory_locks.lock(advisory_locks.ROSTER, pk)
             locked |= rounds
+        if not despite_holds:
+            refuse_if_held(rounds, person.district or None)
         _erase(person, erasure, cursor)
 
 
@@ -196,9 +252,8 @@ def _wait_without_end(cursor: CursorWrapper) -> None:
         cursor.execute("SET LOCAL lock_timeout = 0")
 
 
-def _person_of(record: ErasedRecord) -> PersonRecords:
+def person_of(respondent: Respondent) -> PersonRecords:
     """Find a person by the record that was ordered, also after it was joined."""
-    respondent = Respondent.objects.get(pk=record.respondent_id)
     person = records_of(respondent)
     if person is None:
         joins = RecordJoin.objects.filter(other=respondent, state=JOINED)
@@ -223,24 +278,32 @@ def _erase(person: PersonRecords, erasure: Erasure, writer: CursorWrapper) -> No
     keys = [row.pk for row in lock_respondents(rows) if row.erased_at is None]
     keep_groups_of_withdrawn(writer, keys)
     now = timezone.now()
+    remembered = {}
+    if person.ids:
+        remembered = erased_ids.remember(person.role, person.district, person.ids)
+    digest_key = bytes(erasure.digest_key) if erasure.digest_key else None
     for key in keys:
         administration = person.records[key]
         _empty_record(key, administration)
-        deleted = delete_rows(key, administration)
+        deletion = delete_rows(key, administration, digest_key)
         if person.ids:
-            deleted += delete_ids(person, administration)
+            delete_ids(person, administration, deletion)
+        rows = dict(+deletion.rows)
+        result = {
+            "erased_at": now,
+            "rows": rows,
+            "digests": {table: deletion.digests.get(table, "") for table in rows},
+            "id_digests": remembered,
+        }
         ErasedRecord.objects.update_or_create(
             pk=key,
-            defaults={"erased_at": now, "rows": dict(+deleted)},
+            defaults=result,
             create_defaults={
                 "erasure": erasure,
                 "administration_id": administration,
-                "erased_at": now,
-                "rows": dict(+deleted),
+                **result,
             },
         )
-    if person.ids:
-        erased_ids.remember(person.role, person.district, person.ids)
     people_removed(keys)
 
 

@@ -23,21 +23,26 @@ ERASED = gettext_noop(
 )
 
 
-def remember(role: str, district: int, ids: Iterable[str]) -> None:
-    """Let no roster of a district bring these IDs back. 1 statement."""
+def remember(role: str, district: int, ids: Iterable[str]) -> dict[str, list[str]]:
+    """Let no roster of a district bring these IDs back; return their digests.
+
+    In hexadecimal, by the version of their key, as JSON has them. 1 statement.
+    """
     version = access_codes.current_version()
+    digests = [
+        access_codes.erased_id_digest(role, external_id, version)
+        for external_id in sorted(ids)
+    ]
     ErasedId.objects.bulk_create(
         [
             ErasedId(
-                district_id=district,
-                role=role,
-                digest=access_codes.erased_id_digest(role, external_id, version),
-                key_version=version,
+                district_id=district, role=role, digest=digest, key_version=version
             )
-            for external_id in sorted(ids)
+            for digest in digests
         ],
         ignore_conflicts=True,
     )
+    return {str(version): [digest.hex() for digest in digests]}
 
 
 class ErasedIds:

@@ -8,11 +8,12 @@ nothing is left.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import logging
+from collections.abc import Callable, Collection, Iterator
 from datetime import datetime, timedelta
 
 from django.db import DEFAULT_DB_ALIAS, transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from accounts import audit
@@ -25,11 +26,14 @@ from survey.models import (
     RosterUpload,
 )
 from survey.models.requested_file import RequestedFile
+from survey.people.certificates import journal
+from survey.people.certificates.keys import SigningKeyMissing
 from survey.people.erasing.deletion import delete_rows
 from survey.people.rosters.missing_people import forget_missing_people
 from survey.people.rosters.retention import delete_upload_files
 from survey.work.requested_files import delete_file
 
+logger = logging.getLogger(__name__)
 State = RosterUpload.State
 # A file that was ordered shortly after may have been read from a replica that was
 # behind.
@@ -37,8 +41,9 @@ REPLICA_LAG = timedelta(minutes=10)
 # Nobody decides on them any more, or nothing is done with their file.
 DECIDED = (State.APPLIED, State.REFUSED, State.CANCELLED, State.UNDONE)
 
-# Files in which people of a district may be, by administrations and the district.
-Files = Callable[[Collection[int], int], QuerySet[RequestedFile]]
+# Files in which people of a district may be, by administrations and the district; for
+# None, those in which anybody may be.
+Files = Callable[[Collection[int], int | None], QuerySet[RequestedFile]]
 _kinds: list[Files] = []
 
 
@@ -48,14 +53,18 @@ def may_hold_people(files: Files) -> Files:
     return files
 
 
-def of_district(district: int) -> Q:
+def of_district(district: int | None) -> Q:
     """Filter what may be about people of a district, or of the whole state."""
+    if district is None:
+        return Q()
     of_all = Q(school=None) & (Q(district=None) | Q(district=district))
     return Q(school__district=district) | of_all
 
 
 @may_hold_people
-def card_sets(administrations: Collection[int], district: int) -> QuerySet[CardSet]:
+def card_sets(
+    administrations: Collection[int], district: int | None
+) -> QuerySet[CardSet]:
     return CardSet.objects.filter(
         of_district(district), administration__in=administrations
     )
@@ -63,13 +72,13 @@ def card_sets(administrations: Collection[int], district: int) -> QuerySet[CardS
 
 @may_hold_people
 def person_files(
-    administrations: Collection[int], district: int
+    administrations: Collection[int], district: int | None
 ) -> QuerySet[PersonFile]:
     """Return files about people who were erased; each is about one person."""
-    return PersonFile.objects.filter(
-        respondent__administration__in=administrations,
-        respondent__erased_at__isnull=False,
-    )
+    files = PersonFile.objects.filter(respondent__administration__in=administrations)
+    if district is None:
+        return files
+    return files.filter(respondent__erased_at__isnull=False)
 
 
 def follow_up(erasure: Erasure) -> bool:
@@ -86,9 +95,13 @@ def follow_up(erasure: Erasure) -> bool:
             Respondent.objects.select_for_update().filter(pk=respondent).first()
             delete_rows(respondent, administration)
     rounds = set(records.values())
-    left = delete_requested_files(rounds, erasure.district_id, until)
-    left += delete_roster_files(rounds, erasure.district_id, until)
-    if left or timezone.now() < until:
+    left, deleted = delete_requested_files(rounds, erasure.district_id, until)
+    undecided, of_rosters = delete_roster_files(rounds, erasure.district_id, until)
+    left += undecided
+    if deleted + of_rosters:
+        rows = Erasure.objects.filter(pk=erasure.pk)
+        rows.update(files=F("files") + deleted + of_rosters)
+    if left or timezone.now() < until or not write_journal(erasure):
         return False
     with transaction.atomic():
         rows = Erasure.objects.filter(pk=erasure.pk, completed_at=None)
@@ -102,11 +115,24 @@ def follow_up(erasure: Erasure) -> bool:
     return True
 
 
+def write_journal(erasure: Erasure) -> bool:
+    """Write whom an erasure erased where restores read it; False if files are away.
+
+    Without a key to sign with, `certify_erasures` writes it once there is one.
+    """
+    name, entry = journal.name_of_erasure(erasure), journal.entry_of_erasure(erasure)
+    try:
+        return journal.try_to_write(name, entry)
+    except SigningKeyMissing as error:
+        logger.error("Erasure %s is not in the journal: %s", erasure.pk, error)
+        return True
+
+
 def delete_requested_files(
-    rounds: Collection[int], district: int, until: datetime
-) -> int:
-    """Delete requested files; return how many are still being made."""
-    unfinished = 0
+    rounds: Collection[int], district: int | None, until: datetime
+) -> tuple[int, int]:
+    """Delete requested files; return how many are still being made, and the deleted."""
+    unfinished = deleted = 0
     for kind in _kinds:
         files = kind(rounds, district).using(DEFAULT_DB_ALIAS)
         old = files.filter(created_at__lte=until, deleted_at=None).distinct()
@@ -116,12 +142,25 @@ def delete_requested_files(
                 unfinished += 1
             else:
                 # One that failed could be started again, with the data of then.
+                deleted += bool(requested.file_name)
                 delete_file(requested, by="check_erasures")
-    return unfinished
+    return unfinished, deleted
 
 
-def delete_roster_files(rounds: Collection[int], district: int, until: datetime) -> int:
-    """Delete roster files and rejected cells; return how many wait for a decision."""
+def files_of(rounds: Collection[int]) -> Iterator[QuerySet[RequestedFile]]:
+    """Yield the requests for files in which anybody of these rounds may be."""
+    for kind in _kinds:
+        files = kind(rounds, None).using(DEFAULT_DB_ALIAS)
+        yield files.filter(deleted_at=None).distinct()
+
+
+def delete_roster_files(
+    rounds: Collection[int], district: int | None, until: datetime
+) -> tuple[int, int]:
+    """Delete roster files and rejected cells.
+
+    Returns how many wait for a decision, and how many files were deleted.
+    """
     rejections = RosterRejection.objects.filter(upload=OuterRef("pk"))
     uploads = RosterUpload.objects.filter(
         ~Q(file="", rejected_file="", samples=None) | Exists(rejections),
@@ -130,10 +169,12 @@ def delete_roster_files(rounds: Collection[int], district: int, until: datetime)
         uploaded_at__lte=until,
     )
     decided = list(uploads.filter(state__in=DECIDED))
+    deleted = 0
     for upload in decided:
+        deleted += bool(upload.file) + bool(upload.rejected_file)
         delete_upload_files([upload])
         forget_missing_people(upload)
-    return uploads.exclude(state__in=DECIDED).count()
+    return uploads.exclude(state__in=DECIDED).count(), deleted
 
 
 def follow_up_all() -> int:

@@ -6,7 +6,7 @@ Report, erasing and the check afterwards all read `rows_about`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -120,12 +120,19 @@ def rows_about(
 
     Of tables without a field for a person there are none: see `rows_by_id`.
     """
+    yield from rows_of_people([respondent], administration, erasing)
+
+
+def rows_of_people(
+    people: Collection[int], administration: int, erasing: Erasing
+) -> Iterator[tuple[type[Table], QuerySet[Table]]]:
+    """Yield the rows about some records of one round, as `rows_about` does."""
     for model in tables():
         if model.declaration.erasing != erasing:
             continue
         about = Q()
         for name in person_fields(model):
-            about |= Q(**{name: respondent})
+            about |= Q(**{f"{name}__in": people})
         if not about:
             continue
         if any(item.name == "administration_id" for item in model._meta.local_fields):
@@ -133,6 +140,26 @@ def rows_about(
         if model in NARROWED:
             about &= NARROWED[model](administration)
         yield model, model._default_manager.filter(about)
+
+
+def rows_of_round(
+    administration: int, erasing: Erasing
+) -> Iterator[tuple[type[Table], QuerySet[Table]]]:
+    """Yield the rows about everybody of a round, also those that lead to nobody."""
+    for model in tables():
+        if model.declaration.erasing != erasing:
+            continue
+        columns = {item.attname for item in model._meta.local_fields}
+        of_round = Q()
+        if model in NARROWED:
+            of_round = NARROWED[model](administration)
+        elif "administration_id" in columns:
+            of_round = Q(administration_id=administration)
+        else:
+            for name in person_fields(model):
+                of_round |= Q(**{f"{name}__administration": administration})
+        if of_round:
+            yield model, model._default_manager.filter(of_round)
 
 
 def rows_by_id(person: PersonRecords, administration: int) -> QuerySet[ListedId]:

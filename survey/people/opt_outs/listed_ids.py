@@ -39,6 +39,7 @@ from survey.people.opt_outs.records import (
 )
 from survey.people.rosters.counted_groups import Writer
 from survey.people.rosters.roster_lock import RosterIsRunning, hold_off_rosters
+from survey.people.rosters.scope import DESTROYED
 from survey.people.rosters.staging import sql_keys
 
 ARRIVED = gettext_noop(
@@ -136,6 +137,9 @@ def keep_ids(
         hold_off_rosters(administration)
     except RosterIsRunning as running:
         raise OptOutConflict(str(running)) from running
+    administration.refresh_from_db(fields=["identities_destroyed_at"])
+    if administration.identities_destroyed_at is not None:
+        raise OptOutConflict(_(DESTROYED))
     ListedId.objects.bulk_create(
         [
             ListedId(

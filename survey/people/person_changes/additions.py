@@ -26,7 +26,11 @@ from survey.people.person_changes.records import NO_SCHOOL, PersonConflict
 from survey.people.rosters.counted_groups import keep_group_of_added
 from survey.people.rosters.field_parsers import LONGEST_ID
 from survey.people.rosters.roster_lock import RosterIsRunning, hold_off_rosters
-from survey.people.rosters.scope import RosterRefused, check_takes_roster
+from survey.people.rosters.scope import (
+    TAKES_ROSTER,
+    RosterRefused,
+    check_takes_roster,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,7 @@ def add_person(
     try:
         hold_off_rosters(administration)
         # Under the lock: it can be changed while there is no roster.
-        administration.refresh_from_db(fields=["denominator", "requires_consent"])
+        administration.refresh_from_db(fields=TAKES_ROSTER)
         check_takes_roster(administration)
     except (RosterIsRunning, RosterRefused) as refused:
         raise PersonConflict(str(refused)) from refused

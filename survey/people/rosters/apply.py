@@ -41,7 +41,12 @@ from survey.people.rosters.diff import (
 from survey.people.rosters.report import RosterReport, write_rejected_rows
 from survey.people.rosters.row_parser import RosterPerson
 from survey.people.rosters.schools import create_new_schools
-from survey.people.rosters.scope import RosterRefused, RosterScope, check_takes_roster
+from survey.people.rosters.scope import (
+    TAKES_ROSTER,
+    RosterRefused,
+    RosterScope,
+    check_takes_roster,
+)
 from survey.people.rosters.staging import (
     ADDED,
     BACK,
@@ -101,7 +106,7 @@ def import_roster(
 
     def get_scope() -> RosterScope:
         # Read after the lock was taken: it may have changed while waiting.
-        administration.refresh_from_db(fields=["denominator", "requires_consent"])
+        administration.refresh_from_db(fields=TAKES_ROSTER)
         check_takes_roster(administration)
         if message := refuse_while_undoing(administration):
             raise RosterRefused(message)

@@ -35,6 +35,7 @@ from survey.people.rosters.private_files import private_file
 from survey.people.rosters.report import RosterReport, write_rejected_rows
 from survey.people.rosters.retention import FOLDER
 from survey.people.rosters.scope import (
+    TAKES_ROSTER,
     RosterRefused,
     RosterScope,
     check_takes_roster,
@@ -207,10 +208,7 @@ def compare_upload(
 
     def get_scope() -> RosterScope:
         # Read after the lock was taken: it may have changed while waiting.
-        fields = [
-            *("role", "published", "subgroups", "denominator"),
-            "requires_consent",
-        ]
+        fields = ["role", "published", "subgroups", *TAKES_ROSTER]
         upload.administration.refresh_from_db(fields=fields)
         try:
             check_takes_roster(upload.administration)

@@ -38,14 +38,24 @@ OTHER_ADDRESS = gettext_noop(
 )
 
 
+DESTROYED = gettext_noop(
+    "The names and access codes of this survey round were destroyed at the end of their"
+    " retention period, so nobody can be added to it. Open another survey round."
+)
+# What `check_takes_roster` reads.
+TAKES_ROSTER = ("denominator", "requires_consent", "identities_destroyed_at")
+
+
 class RosterRefused(Exception):
     """The administration takes no roster; the message says why."""
 
 
 def check_takes_roster(administration: Administration) -> None:
-    """Raise RosterRefused where anyone can take part."""
+    """Raise RosterRefused where anyone can take part, or nobody any more."""
     if administration.denominator == Denominator.COUNT:
         raise RosterRefused(_(NO_ROSTER))
+    if administration.identities_destroyed_at is not None:
+        raise RosterRefused(_(DESTROYED))
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ from survey.models import (
     CardSet,
     Consent,
     CountedGroup,
+    Destruction,
     DeviceLogin,
     EmailDelivery,
     EmailSchedule,
@@ -47,6 +48,7 @@ from survey.models import (
     Erasure,
     Identity,
     Job,
+    LegalHold,
     ListedId,
     OpenCode,
     OpenCodeBatch,
@@ -59,6 +61,7 @@ from survey.models import (
     RecordJoin,
     Respondent,
     Response,
+    Retention,
     Role,
     RosterChange,
     RosterFeed,
@@ -145,6 +148,18 @@ def fill(administration: Administration, school: School, by: User) -> list[str]:
         erasure=erasure, respondent=maya, administration=administration
     )
     PersonFile.objects.create(respondent=maya, **asked)
+    Retention.objects.create(administration=administration, answers_days=400)
+    LegalHold.objects.create(
+        administration=administration,
+        holder="Counsel",
+        reason="A case",
+        placed_by=by,
+        lifted_by=by,
+        lifted_at=timezone.now(),
+    )
+    Destruction.objects.create(
+        administration=administration, kind="answers", state="counted", by=by
+    )
     files = [store_file(folder) for folder in ("cards", "open-codes", "rosters")]
     CardSet.objects.create(
         school=school, respondent=maya, by=by, file_name=files[0], people=1,

@@ -6,7 +6,6 @@ import re
 from datetime import timedelta
 
 import pytest
-from django.apps import apps
 from django.conf import settings
 from django.db import IntegrityError, connection, models, transaction
 from django.utils import timezone
@@ -40,6 +39,8 @@ from survey.people.erasing import erase, erased_ids, files, stored
 from survey.people.erasing.deletion import delete_rows
 from survey.people.erasing.erase import ErasureConflict, order_erasure
 from survey.people.erasing.stored import person_fields, rows_about
+from survey.people.erasing.trace_stores import search_database
+from survey.people.erasing.traces import Mark, Marks
 from survey.people.opt_outs.records import OptOutConflict, take_back
 from survey.people.person_changes.additions import NewPerson, add_person
 from survey.people.person_changes.records import PersonConflict, bring_back_person
@@ -143,23 +144,12 @@ def fill(respondent, by):
     )
 
 
-def cells():
-    """Yield (table, column, text) of everything that the database has."""
-    for model in apps.get_models(include_auto_created=True):
-        names = [field.attname for field in model._meta.local_concrete_fields]
-        for row in model._default_manager.values_list(*names):
-            for name, value in zip(names, row, strict=True):
-                yield model._meta.db_table, name, str(value).casefold()
-
-
-def marked(marks=MARKS):
-    return sorted(
-        {
-            (table, name)
-            for table, name, text in cells()
-            if any(m in text for m in marks)
-        }
-    )
+def marked(words=MARKS):
+    """Return the tables and columns that have one of the words."""
+    marks = Marks(Mark("word", (word,)) for word in words)
+    places = search_database(marks, "default").traces
+    columns = (place.removesuffix(": word") for place in places)
+    return sorted(tuple(column.split(".")) for column in columns)
 
 
 def rows_left(respondent):

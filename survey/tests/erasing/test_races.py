@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from django.db import connection, transaction
 from survey.models import ErasedRecord, Identity, Job, RecordJoin, Respondent, Response
 from survey.people.access_codes import code_of
 from survey.people.erasing import erase
+from survey.people.erasing.deletion import Deletion
 from survey.people.erasing.erase import erase_person, order_erasure
 from survey.people.erasing.erased_ids import SKIPPED
 from survey.people.merging import joins
@@ -136,9 +136,11 @@ def test_without_the_lock_a_save_would_leave_an_answer(maya, in_hand, monkeypatc
     monkeypatch.setattr(erase, "_empty_record", lambda *_: None)
     monkeypatch.setattr(erase, "keep_groups_of_withdrawn", lambda *_: None)
 
-    def delete_without_mark(respondent: int, _: int) -> Counter[str]:
+    def delete_without_mark(respondent: int, *_: object) -> Deletion:
         answers = Response.objects.filter(respondent_id=respondent)
-        return Counter(survey_response=answers._raw_delete(answers.db))
+        deletion = Deletion()
+        deletion.rows["survey_response"] = answers._raw_delete(answers.db)
+        return deletion
 
     monkeypatch.setattr(erase, "delete_rows", delete_without_mark)
     with ThreadPoolExecutor(1) as threads, transaction.atomic():

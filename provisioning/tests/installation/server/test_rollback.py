@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 import pytest
 
@@ -56,7 +57,7 @@ class Server:
     def do(self, name):
         self.steps.append(name)
 
-    def restore_beside(self, upgrade):
+    def restore_beside(self, upgrade, old):
         self.do("restore")
         restored = rollback.WORK / "data/primary"
         restored.mkdir(parents=True)
@@ -122,7 +123,7 @@ def test_a_restore_goes_on_where_it_was_interrupted(server, upgrade, stage):
     upgrade = Upgrade("one", "two", AT, aside="primary-before-rollback-x")
     data = server.home / "data"
     if stage in ("restored", "aside"):
-        server.restore_beside(upgrade)
+        server.restore_beside(upgrade, Path())
         (rollback.WORK / "ready").touch()
     if stage in ("aside", "in place"):
         (data / "primary").rename(data / upgrade.aside)
@@ -130,7 +131,7 @@ def test_a_restore_goes_on_where_it_was_interrupted(server, upgrade, stage):
         (data / "primary").mkdir()
         (data / "primary/PG_VERSION").write_text("before")
     server.steps = []
-    rollback.restore(upgrade)
+    rollback.restore(upgrade, Path())
     assert "restore" not in server.steps
     assert server.primary() == "before"
     assert (data / upgrade.aside / "PG_VERSION").read_text() == "now"
@@ -139,7 +140,7 @@ def test_a_restore_goes_on_where_it_was_interrupted(server, upgrade, stage):
 def test_an_unfinished_copy_is_restored_anew(server, upgrade):
     upgrade = Upgrade("one", "two", AT, aside="primary-before-rollback-x")
     rollback.WORK.mkdir()
-    rollback.restore(upgrade)
+    rollback.restore(upgrade, Path())
     assert "restore" in server.steps
 
 

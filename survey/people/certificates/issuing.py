@@ -1,0 +1,244 @@
+"""Issue a certificate of what was destroyed, in the transaction that destroys it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone, translation
+
+from accounts import audit
+from accounts.language import language_of
+from accounts.models import District, Membership, User
+from survey.models import Administration, DestructionCertificate, Erasure
+from survey.people.certificates import journal
+from survey.people.certificates.digests import combine
+from survey.people.certificates.documents import sign_json, sign_pdf
+from survey.people.certificates.keys import (
+    SigningKeyMissing,
+    fingerprint,
+    key_id,
+    public_bytes,
+    signing_key,
+)
+from survey.people.certificates.pdf import draw_certificate
+from survey.people.certificates.systems import BackupsEnd, backups_end, systems
+
+logger = logging.getLogger(__name__)
+FORMAT = "groundswell-certificate-of-destruction/1"
+# What a destruction of each kind leaves, in words of `pdf.REMAINS`.
+REMAINS = {
+    "people": ("numbers", "digests of IDs", "log"),
+    "identities": ("answers", "log"),
+    "answers": ("numbers", "log"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DestroyedTable:
+    table: str
+    rows: int
+    # In hexadecimal, of the destroyed rows in the order of their keys: see `digests`.
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class DestroyedData:
+    # "people", "identities" or "answers".
+    kind: str
+    administrations: tuple[int, ...]
+    # None: of several districts.
+    district: int | None
+    tables: tuple[DestroyedTable, ...]
+    files: int
+    # Name and role, as `orderer` says it, and why.
+    ordered_by: str
+    reason: str
+    destroyed_at: datetime
+
+
+def orderer(user: User, district: District | None) -> str:
+    """Return name and role of who ordered a destruction, in English."""
+    roles = user.memberships.current().filter(role__in=("state", "district"))
+    of_district = roles.filter(role="district", district=district).first()
+    membership = of_district or roles.filter(role="state").first()
+    name = user.name or user.email
+    if membership is None:
+        return name
+    with translation.override("en"):
+        return f"{name}, {Membership.Role(membership.role).label}"
+
+
+@transaction.atomic
+def issue_certificate(
+    destroyed: DestroyedData,
+    *,
+    digest_key: bytes = b"",
+    erasure: Erasure | None = None,
+) -> DestructionCertificate:
+    """Store a signed certificate, and write the destruction into the journal.
+
+    Called in the transaction that destroys. With `digest_key`, by which the digests
+    were made, they can be compared with a backup as long as there is one. Raises
+    SigningKeyMissing.
+    """
+    key = signing_key()
+    public = public_bytes(key)
+    number, now = uuid.uuid4(), timezone.now()
+    ends = backups_end(destroyed.destroyed_at)
+    content = _content(destroyed, ends, public) | {
+        "number": str(number),
+        "issued_at": now.isoformat(),
+    }
+    document = sign_json(content, key)
+    certificate = DestructionCertificate.objects.create(
+        number=number,
+        kind=destroyed.kind,
+        district_id=destroyed.district,
+        erasure=erasure,
+        issued_at=now,
+        document=document,
+        pdf=sign_pdf(draw_certificate(content, document), key),
+        public_key=public,
+        backups_end=ends.ends,
+        # An erasure has written its entry with its rows.
+        journaled_at=now if erasure else None,
+    )
+    audit.record(
+        "issue a certificate of destruction",
+        by="certificates",
+        subject=certificate,
+        district=certificate.district,
+        after={"kind": destroyed.kind, "rows": sum(t.rows for t in destroyed.tables)},
+    )
+    if erasure is None:
+        transaction.on_commit(partial(journal_certificate, certificate, digest_key))
+    return certificate
+
+
+def _content(
+    destroyed: DestroyedData, ends: BackupsEnd, public: bytes
+) -> dict[str, Any]:
+    rounds = Administration.objects.filter(pk__in=destroyed.administrations)
+    district = District.objects.filter(pk=destroyed.district).first()
+    with translation.override("en"):
+        titles = [
+            {"number": each.pk, "title": str(each)} for each in rounds.order_by("pk")
+        ]
+    return {
+        "format": FORMAT,
+        "software": f"Groundswell {settings.VERSION}",
+        "installation": settings.PUBLIC_ADDRESS,
+        "kind": destroyed.kind,
+        "district": district and district.name,
+        "rounds": titles,
+        "tables": [asdict(table) for table in destroyed.tables],
+        "files": destroyed.files,
+        "ordered_by": destroyed.ordered_by,
+        "reason": destroyed.reason,
+        "destroyed_at": destroyed.destroyed_at.isoformat(),
+        "systems": systems(),
+        "backups": ends.described(),
+        "remains": list(REMAINS[destroyed.kind]),
+        "key": {"id": key_id(public), "fingerprint": fingerprint(public)},
+    }
+
+
+def journal_certificate(
+    certificate: DestructionCertificate, digest_key: bytes = b""
+) -> None:
+    """Write the destruction of a round's identities or answers into the journal."""
+    content = json.loads(certificate.document)["certificate"]
+    entry = {
+        "kind": certificate.kind,
+        "administrations": [each["number"] for each in content["rounds"]],
+        "district": certificate.district_id,
+        "digest_key": digest_key.hex(),
+    }
+    if journal.try_to_write(journal.name_of_certificate(certificate), entry):
+        rows = DestructionCertificate.objects.filter(pk=certificate.pk)
+        rows.update(journaled_at=timezone.now())
+
+
+def keep_journal() -> None:
+    """Write entries that are missing; delete those that no backup needs any more."""
+    now = timezone.now()
+    certificates = DestructionCertificate.objects.select_related("erasure")
+    ended = Q(backups_end__isnull=False, backups_end__lt=now)
+    for certificate in certificates.filter(~ended, erasure=None, journaled_at=None):
+        journal_certificate(certificate)
+    for certificate in certificates.filter(ended).exclude(journaled_at=None):
+        if certificate.erasure:
+            journal.delete(journal.name_of_erasure(certificate.erasure))
+        else:
+            journal.delete(journal.name_of_certificate(certificate))
+        DestructionCertificate.objects.filter(pk=certificate.pk).update(
+            journaled_at=None
+        )
+
+
+def certify_erasures() -> int:
+    """Issue the certificates of complete erasures; return how many are missing."""
+    pending = Erasure.objects.filter(certificate=None, completed_at__isnull=False)
+    missing = 0
+    for erasure in pending.exclude(digest_key=None).order_by("pk"):
+        name, entry = (
+            journal.name_of_erasure(erasure),
+            journal.entry_of_erasure(erasure),
+        )
+        try:
+            # Again, because it could not be signed while there was no key.
+            if journal.try_to_write(name, entry):
+                certify_erasure(erasure)
+        except SigningKeyMissing as error:
+            logger.error("No certificate of erasure %s: %s", erasure.pk, error)
+            missing += 1
+    return missing
+
+
+@transaction.atomic
+def certify_erasure(erasure: Erasure) -> None:
+    """Issue the certificate of an erasure, once, and forget the key of its digests."""
+    row = Erasure.objects.select_for_update().get(pk=erasure.pk)
+    if row.digest_key is None or row.completed_at is None:
+        return
+    records = list(row.records.exclude(erased_at=None).order_by("pk"))
+    with translation.override("en"):
+        reason = str(Erasure.Reason(row.reason).label)
+    destroyed = DestroyedData(
+        kind=DestructionCertificate.Kind.PEOPLE,
+        administrations=tuple(sorted({r.administration_id for r in records})),
+        district=row.district_id,
+        tables=_tables_of(bytes(row.digest_key), records),
+        files=row.files,
+        ordered_by=orderer(row.by, row.district),
+        reason=reason,
+        destroyed_at=row.completed_at,
+    )
+    # The pages of the PDF; the JSON is in English.
+    with translation.override(language_of(row.by)):
+        issue_certificate(destroyed, erasure=row)
+    Erasure.objects.filter(pk=row.pk).update(digest_key=None)
+
+
+def _tables_of(key: bytes, records: Iterable[Any]) -> tuple[DestroyedTable, ...]:
+    rows: defaultdict[str, int] = defaultdict(int)
+    parts: defaultdict[str, list[str]] = defaultdict(list)
+    for record in records:
+        for table, count in record.rows.items():
+            rows[table] += count
+            parts[table].append((record.digests or {}).get(table, ""))
+    return tuple(
+        DestroyedTable(table, rows[table], combine(key, parts[table]))
+        for table in sorted(rows)
+    )

@@ -1,0 +1,244 @@
+"""Look for an erased person in each store, and find what was left there."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import stat
+import zipfile
+from io import BytesIO, StringIO
+from urllib.parse import urlsplit
+
+import pytest
+import redis
+from django.conf import settings
+from django.core.cache import caches
+from django.core.files.base import ContentFile
+from django.core.management import CommandError, call_command
+
+from survey.models import Wave
+from survey.people.access_codes import code_of, format_code
+from survey.people.erasing.traces import Mark, Marks
+from survey.tests.erasing.conftest import erased
+from survey.tests.erasing.test_erase import fill
+from survey.tests.people import invite
+from survey.work.files import private_files
+
+pytestmark = pytest.mark.django_db
+
+
+def search(path, *logs) -> tuple[int, dict]:
+    printed, status = StringIO(), 0
+    options = [f"--logs={folder}" for folder in logs]
+    try:
+        call_command("search_traces", f"--search={path}", *options, stdout=printed)
+    except SystemExit as end:
+        status = int(end.code or 0)
+    return status, json.loads(printed.getvalue())
+
+
+def save_sample(administration, path, count=20) -> None:
+    call_command(
+        "search_traces",
+        f"--sample={count}",
+        f"--administration={administration.pk}",
+        f"--save={path}",
+        stdout=StringIO(),
+    )
+
+
+@pytest.fixture
+def sample(administration, staff, maya, tmp_path):
+    """Maya's marks, in a file that only its owner reads."""
+    fill(maya, staff.dana)
+    path = tmp_path / "marks.json"
+    save_sample(administration, path)
+    return path
+
+
+@pytest.mark.sqlite
+def test_nothing_is_left_of_an_erased_person(staff, maya, sample, tmp_path):
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (logs / "access.log").write_text("GET /survey/ 200\n")
+    assert stat.S_IMODE(sample.stat().st_mode) == 0o600
+    # The twin: before, there is something to find.
+    status, before = search(sample, logs)
+    assert status == 1
+    assert before["stores"]["database default"]["traces"][
+        "survey_identity.external_id: ID"
+    ]
+    # A name is in two columns of one row.
+    assert before["stores"]["database default"]["traces"]["survey_rosterchange: name"]
+    erased(maya, by=staff.dana)
+    status, after = search(sample, logs)
+    assert (status, after["traces"], after["unread"]) == (0, 0, 0), after
+    assert after["stores"]["database default"]["read"] > 50
+    assert after["stores"][f"logs {logs}"]["read"] == 1
+
+
+@pytest.mark.sqlite
+def test_traces_in_files_and_logs_are_reported(staff, maya, sample, tmp_path):
+    code = format_code(code_of(maya))
+    erased(maya, by=staff.dana)
+    logs = tmp_path / "logs"
+    (logs / "old").mkdir(parents=True)
+    (logs / "now.log").write_text(f"typed {code}\n")
+    (logs / "old" / "1.gz").write_bytes(gzip.compress(b"to maya@zaragoza.org\n"))
+    workbook = BytesIO()
+    with zipfile.ZipFile(workbook, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("sheet.xml", "<c>ZARAGOZA</c><c>Maya</c>")
+    names = [
+        private_files().save("exports/plain.csv", ContentFile(b"1;Maya;Zaragoza\n")),
+        private_files().save("exports/workbook.xlsx", ContentFile(workbook.getvalue())),
+        private_files().save("exports/drawn.pdf", ContentFile(b"%PDF-1.7")),
+    ]
+    try:
+        status, result = search(sample, logs)
+    finally:
+        for name in names:
+            private_files().delete(name)
+    assert status == 1
+    assert result["stores"]["files"]["traces"] == {
+        f"{names[0]}: name": 1,
+        f"{names[1]}/sheet.xml: name": 1,
+    }
+    assert result["stores"]["files"]["unread"] == [f"{names[2]}: compressed inside"]
+    assert result["stores"][f"logs {logs}"]["traces"] == {
+        f"{logs}/now.log: access code": 1,
+        f"{logs}/old/1.gz: e-mail address": 1,
+        # The address has both words.
+        f"{logs}/old/1.gz: name": 1,
+    }
+    # Where, and not what.
+    assert "zaragoza" not in json.dumps(result).casefold()
+
+
+@pytest.mark.sqlite
+def test_traces_in_a_table_are_reported(staff, maya, sample):
+    erased(maya, by=staff.dana)
+    Wave.objects.create(name="Maya Zaragoza moved")
+    status, result = search(sample)
+    assert status == 1
+    assert result["stores"]["database default"]["traces"] == {
+        "survey_wave.name: name": 1
+    }
+
+
+@pytest.mark.skipif(not settings.SERVERS, reason="Redis and Memcached are servers")
+def test_traces_in_redis_and_memcached_are_reported(staff, maya, sample):
+    erased(maya, by=staff.dana)
+    assert search(sample)[1]["traces"] == 0
+    by_name = {
+        urlsplit(cache["LOCATION"]).query: cache["LOCATION"]
+        for cache in settings.CACHES.values()
+        if "Redis" in cache["BACKEND"]
+    }
+    clients = [redis.Redis.from_url(location) for location in by_name.values()]
+    assert len(clients) == 2
+    for client in clients:
+        client.set("a:text", '{"name": "Maya Zaragoza"}')
+        client.hset("b:hash", "name", "Maya Zaragoza")
+        client.rpush("c:list", "Maya", "maya@zaragoza.org")
+        client.sadd("d:set", "Maya Zaragoza")
+        client.zadd("e:sorted", {"Maya Zaragoza": 1.0})
+        client.set("f:zaragoza maya", "1")
+    caches["default"].set("people", {"email": "maya@zaragoza.org"})
+    caches["lists"].set("names", ["Maya Zaragoza"])
+    try:
+        status, result = search(sample)
+    finally:
+        for client in clients:
+            client.delete(
+                *("a:text", "b:hash", "c:list", "d:set", "e:sorted", "f:zaragoza maya")
+            )
+        caches["default"].delete("people")
+        caches["lists"].delete("names")
+    assert status == 1
+    for store in ("Redis 1", "Redis 2"):
+        assert set(result["stores"][store]["traces"]) == {
+            *("a: name", "b: name", "d: name", "e: name", "f: name"),
+            "c: e-mail address",
+        }
+    traces = result["stores"]["Memcached 1"]["traces"]
+    assert {place.split(": ")[1] for place in traces} == {"e-mail address", "name"}
+    assert search(sample)[1]["traces"] == 0
+
+
+@pytest.mark.skipif(not settings.SERVERS, reason="Redis and Memcached are servers")
+def test_a_store_that_is_down_is_no_store_without_traces(sample, maya, staff, settings):
+    erased(maya, by=staff.dana)
+    caches_without = {
+        **settings.CACHES,
+        "session": {
+            "BACKEND": "settings.infrastructure.cache_backends.KeepAliveRedis",
+            "LOCATION": "redis://127.0.0.1:1/0",
+        },
+        "default": {
+            "BACKEND": "settings.infrastructure.cache_backends.KeepAliveMemcached",
+            "LOCATION": ["127.0.0.1:1"],
+            "OPTIONS": {},
+        },
+    }
+    settings.CACHES = caches_without
+    status, result = search(sample)
+    assert (status, result["traces"]) == (1, 0)
+    assert result["unread"] == 2
+
+
+@pytest.mark.sqlite
+def test_what_others_have_too_is_no_mark(administration, staff, maya, tmp_path):
+    """Else each Maya Zaragoza would be a trace of every other one."""
+    invite(administration, staff.roosevelt, "00123", "Maya Zaragoza")
+    path = tmp_path / "marks.json"
+    call_command(
+        *("search_traces", "--respondent", str(maya.pk), f"--save={path}"),
+        stdout=StringIO(),
+    )
+    kinds = {mark["kind"] for mark in json.loads(path.read_text())}
+    assert kinds == {"access code", "digest of the code", "e-mail address"}
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("10045", {"ID"}),
+        ("id=10045;", {"ID"}),
+        ("2100457", set()),
+        ("10045a", set()),
+        ("Maya\nZaragoza", {"name"}),
+        ("zaragoza, maya", {"name"}),
+        ("Maya", set()),
+        ("Mayas Zaragoza", set()),
+        ('{"n": "van der Meer J\\u00fcrgen"}', {"name"}),
+    ],
+)
+def test_whole_words_are_marks(text, kinds):
+    marks = Marks(
+        [
+            Mark("ID", ("10045",)),
+            Mark("name", ("Maya", "Zaragoza")),
+            Mark("name", ("Jürgen", "van der Meer")),
+        ]
+    )
+    assert marks.kinds_in(text) == kinds
+
+
+@pytest.mark.sqlite
+def test_wrong_files_and_options_are_refused(administration, tmp_path, maya):
+    path = tmp_path / "marks.json"
+    for options, reason in (
+        (["--sample=2"], "--save FILE"),
+        (["--sample=2", f"--save={path}"], "--administration NUMBER"),
+        (["--respondent", "0", f"--save={path}"], "None of these people"),
+        ([f"--search={path}"], "has no marks of people"),
+    ):
+        with pytest.raises(CommandError, match=reason):
+            call_command("search_traces", *options, stdout=StringIO())
+    assert not path.exists()
+    save_sample(administration, path)
+    with pytest.raises(CommandError, match="cannot be made"):
+        save_sample(administration, path)
+    with pytest.raises(CommandError, match="There is no folder"):
+        call_command("search_traces", f"--search={path}", "--logs=/none/here")

@@ -1,0 +1,217 @@
+"""While a round is on hold nothing of it is destroyed, and nobody of it erased."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.utils import timezone
+
+from accounts.models import AuditEntry
+from survey.fieldwork.administrations.removal import remove_administration
+from survey.models import Administration, Destruction, Identity, Job, Retention
+from survey.people.erasing import erase
+from survey.people.erasing.erase import ErasureConflict, order_erasure
+from survey.people.retention import destroy as destroying
+from survey.people.retention import holds
+from survey.people.retention.hold_changes import lift_hold, place_hold
+from survey.people.retention.holds import OnHold
+from survey.people.retention.orders import apply_retention, order_destruction
+from survey.tests.erasing.conftest import ASKED
+from survey.tests.erasing.conftest import run as run_erasure
+from survey.tests.people import invite
+from survey.tests.retention.conftest import (
+    ANSWERS,
+    NAMES,
+    hold,
+    job_of,
+    run,
+)
+from survey.work import jobs
+
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+
+
+@pytest.mark.parametrize("kind", [NAMES, ANSWERS])
+def test_a_hold_stops_destroying_and_says_who_holds_it_and_why(filled, staff, kind):
+    hold(filled, staff)
+    with pytest.raises(OnHold) as refused:
+        order_destruction(filled, kind, by=staff.state)
+    assert "Office of the general counsel" in str(refused.value)
+    assert "Roe v. Riverside" in str(refused.value)
+    apply_retention()
+    assert not Destruction.objects.exists()
+    assert Identity.objects.filter(administration=filled).count() == 2
+    entry = AuditEntry.objects.get(action="place a hold")
+    assert entry.after["reason"] == "Roe v. Riverside"
+
+
+def test_without_the_hold_it_would_be_destroyed(filled, staff):
+    """The twin of the task: the same round is due."""
+    apply_retention()
+    assert set(Destruction.objects.values_list("kind", flat=True)) == {NAMES, ANSWERS}
+
+
+@pytest.mark.parametrize("kind", [NAMES, ANSWERS])
+def test_a_hold_stops_a_destruction_that_was_ordered(filled, staff, kind):
+    destruction = order_destruction(filled, kind)
+    placed = hold(filled, staff)
+    jobs.run(job_of(destruction).pk)
+    job = job_of(destruction)
+    assert job.state == Job.State.FAILED and "general counsel" in job.message
+    assert Identity.objects.filter(administration=filled).count() == 2
+    apply_retention()
+    assert job_of(destruction) == job
+    lift_hold(placed, reason="Settled", by=staff.state)
+    apply_retention()
+    assert run(destruction).state == "done"
+
+
+@pytest.mark.parametrize("kind", [NAMES, ANSWERS])
+def test_without_the_check_an_ordered_destruction_would_go_on(
+    filled, staff, kind, monkeypatch
+):
+    monkeypatch.setattr(destroying, "refuse_if_held", lambda *_: None)
+    destruction = order_destruction(filled, kind)
+    hold(filled, staff)
+    jobs.run(job_of(destruction).pk)
+    destruction.refresh_from_db()
+    # PostgreSQL destroys no answers of a round on hold, whatever the code does.
+    from django.db import connection
+
+    is_refused = kind == ANSWERS and connection.vendor == "postgresql"
+    assert destruction.state == ("running" if is_refused else "done")
+
+
+def test_a_hold_stops_in_the_middle(filled, staff, monkeypatch):
+    monkeypatch.setattr(destroying, "BATCH", 1)
+    destruction = order_destruction(filled, NAMES)
+    destroying.destroy_batch(destruction)
+    hold(filled, staff)
+    with pytest.raises(OnHold):
+        destroying.destroy_batch(destruction)
+    assert Identity.objects.filter(administration=filled).count() == 1
+
+
+def test_nobody_of_a_round_on_hold_is_erased(filled, staff, maya):
+    placed = hold(filled, staff)
+    with pytest.raises(ErasureConflict) as refused:
+        order_erasure([maya.pk], ASKED, by=staff.dana)
+    assert "Office of the general counsel" in str(refused.value)
+    assert "Roe v. Riverside" in str(refused.value)
+    lift_hold(placed, reason="Settled", by=staff.state)
+    run_erasure(order_erasure([maya.pk], ASKED, by=staff.dana))
+    assert not Identity.objects.filter(pk=maya.pk).exists()
+
+
+def test_without_the_hold_the_person_would_be_erased(filled, staff, maya, monkeypatch):
+    hold(filled, staff)
+    monkeypatch.setattr(erase, "_refuse_held", lambda *_: None)
+    monkeypatch.setattr(erase, "refuse_if_held", lambda *_: None)
+    run_erasure(order_erasure([maya.pk], ASKED, by=staff.dana))
+    assert not Identity.objects.filter(pk=maya.pk).exists()
+
+
+def test_a_person_of_another_round_on_hold_is_not_erased(filled, staff, maya):
+    from survey.tests.erasing.test_erase import publish_round
+
+    fall = publish_round(filled, "fall")
+    invite(fall, staff.lincoln, "00123", "Maya Zaragoza")
+    hold(fall, staff)
+    with pytest.raises(ErasureConflict):
+        order_erasure([maya.pk], ASKED, by=staff.dana)
+
+
+def test_who_was_to_be_erased_before_the_hold_waits_until_it_is_lifted(
+    filled, staff, maya, ali
+):
+    erasure = order_erasure([maya.pk], ASKED, by=staff.dana)
+    placed = hold(filled, staff)
+    job = Job.objects.get(kind=erase.KIND, subject_id=erasure.pk)
+    jobs.run(job.pk)
+    job.refresh_from_db()
+    assert job.state == Job.State.FAILED and "general counsel" in job.message
+    assert Identity.objects.filter(pk=maya.pk).exists()
+    lift_hold(placed, reason="Settled", by=staff.state)
+    later = Job.objects.filter(kind=erase.KIND, subject_id=erasure.pk).latest("pk")
+    assert later != job
+    jobs.run(later.pk)
+    assert not Identity.objects.filter(pk=maya.pk).exists()
+
+
+def test_a_hold_of_a_district_is_of_its_people(filled, staff, maya):
+    noor = invite(filled, staff.roosevelt, "00555", "Noor Haddad")
+    hold(filled, staff, district=staff.riverside)
+    with pytest.raises(ErasureConflict):
+        order_erasure([maya.pk], ASKED, by=staff.dana)
+    run_erasure(order_erasure([noor.pk], ASKED, by=staff.state))
+    # Nothing of the round is destroyed as a whole.
+    with pytest.raises(OnHold):
+        order_destruction(filled, NAMES)
+
+
+def test_lifting_a_hold_begins_a_new_month(filled, staff):
+    placed = hold(filled, staff)
+    assert lift_hold(placed, reason="Settled", by=staff.state)
+    assert not lift_hold(placed, reason="Settled", by=staff.state)
+    apply_retention()
+    assert not Destruction.objects.exists()
+    warned_at = Retention.objects.get().identities_warned_at
+    assert timezone.now() - warned_at < timedelta(minutes=1)
+    placed.refresh_from_db()
+    assert (placed.lifted_by, placed.lifted_reason) == (staff.state, "Settled")
+
+
+@pytest.mark.parametrize("name", ["chen", "analyst", "sam"])
+def test_only_administrators_place_holds(filled, staff, name):
+    for district in (None, staff.riverside):
+        with pytest.raises(PermissionDenied):
+            place_hold(
+                filled,
+                holder="Me",
+                reason="No",
+                district=district,
+                by=getattr(staff, name),
+            )
+
+
+def test_a_district_lifts_its_own_holds_and_no_other(filled, staff):
+    of_state, of_district = (
+        hold(filled, staff),
+        hold(filled, staff, district=staff.riverside),
+    )
+    with pytest.raises(PermissionDenied):
+        lift_hold(of_state, reason="", by=staff.dana)
+    with pytest.raises(PermissionDenied):
+        place_hold(
+            filled, holder="A", reason="B", district=staff.lakeside, by=staff.dana
+        )
+    assert lift_hold(of_district, reason="Settled", by=staff.dana)
+
+
+def test_a_round_on_hold_is_not_removed(administration, staff):
+    hold(administration, staff)
+    with pytest.raises(ValidationError, match="general counsel"):
+        remove_administration(
+            administration=administration,
+            seen=None,
+            confirmed=administration.name,
+            by=staff.state,
+        )
+    assert Administration.objects.filter(pk=administration.pk).exists()
+
+
+def test_without_the_hook_it_would_be_removed(administration, staff, monkeypatch):
+    from survey.fieldwork.administrations import removal
+
+    remaining = [hook for hook in removal._hooks if hook != holds.refuse_to_remove]
+    monkeypatch.setattr(removal, "_hooks", remaining)
+    hold(administration, staff)
+    remove_administration(
+        administration=administration,
+        seen=None,
+        confirmed=administration.name,
+        by=staff.state,
+    )
+    assert not Administration.objects.exists()
