@@ -158,7 +158,7 @@ def journal_certificate(
     certificate: DestructionCertificate, digest_key: bytes = b""
 ) -> None:
     """Write the destruction of a round's identities or answers into the journal."""
-    content = json.loads(certificate.document)["certificate"]
+    content = json.loads(bytes(certificate.document))["certificate"]
     entry = {
         "kind": certificate.kind,
         "administrations": [each["number"] for each in content["rounds"]],
