@@ -130,7 +130,9 @@ def _content(
     destroyed: DestroyedData, ends: BackupsEnd, public: bytes
 ) -> dict[str, Any]:
     rounds = Administration.objects.filter(pk__in=destroyed.administrations)
-    district = District.objects.filter(pk=destroyed.district).first()
+    district = None
+    if destroyed.district is not None:
+        district = District.objects.get(pk=destroyed.district)
     with translation.override("en"):
         titles = [
             {"number": each.pk, "title": str(each)} for each in rounds.order_by("pk")
