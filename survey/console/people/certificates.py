@@ -14,7 +14,7 @@ from accounts.access import needs
 from accounts.http import StaffRequest
 from accounts.permissions import Capability as C
 from survey.models import DestructionCertificate
-from survey.people.certificates.keys import pem_of
+from survey.people.certificates.keys import installation_keys, pem_of
 
 
 def certificate_or_404(request: StaffRequest, pk: int) -> DestructionCertificate:
@@ -43,11 +43,13 @@ def certificate_pdf(request: StaffRequest, certificate: int) -> HttpResponse:
 @needs(C.MANAGE_ROSTERS)
 @never_cache
 @require_GET
-def certificate_key(request: StaffRequest, certificate: int) -> HttpResponse:
-    """Send the public key by which anybody verifies this certificate."""
-    row = certificate_or_404(request, certificate)
-    content = pem_of([bytes(row.public_key)])
-    return _attachment(content, "public-key.pem", "application/x-pem-file")
+def certificate_keys(request: StaffRequest) -> HttpResponse:
+    """Send the public keys by which anybody verifies this installation's certificates.
+
+    Also those of earlier certificates.
+    """
+    content = pem_of(installation_keys())
+    return _attachment(content, "public-keys.pem", "application/x-pem-file")
 
 
 def _send(

@@ -61,11 +61,7 @@ urlpatterns = [
         certificates.certificate_pdf,
         name="certificate_pdf",
     ),
-    path(
-        "certificates/<int:certificate>/key/",
-        certificates.certificate_key,
-        name="certificate_key",
-    ),
+    path("certificates/keys/", certificates.certificate_keys, name="certificate_keys"),
     path(f"{PERSON}stored/", stored.people_stored, name="people_stored"),
     path(
         f"{PERSON}stored/<int:file>/",

@@ -130,7 +130,9 @@ def _content(
     destroyed: DestroyedData, ends: BackupsEnd, public: bytes
 ) -> dict[str, Any]:
     rounds = Administration.objects.filter(pk__in=destroyed.administrations)
-    district = District.objects.filter(pk=destroyed.district).first()
+    district = None
+    if destroyed.district is not None:
+        district = District.objects.get(pk=destroyed.district)
     with translation.override("en"):
         titles = [
             {"number": each.pk, "title": str(each)} for each in rounds.order_by("pk")
@@ -158,7 +160,7 @@ def journal_certificate(
     certificate: DestructionCertificate, digest_key: bytes = b""
 ) -> None:
     """Write the destruction of a round's identities or answers into the journal."""
-    content = json.loads(certificate.document)["certificate"]
+    content = json.loads(bytes(certificate.document))["certificate"]
     entry = {
         "kind": certificate.kind,
         "administrations": [each["number"] for each in content["rounds"]],

@@ -139,7 +139,7 @@ def _rows(count: int) -> str:
 
 def _moment(text: str) -> str:
     time = timezone.localtime(datetime.fromisoformat(text))
-    return f"{formats.date_format(time, 'DATETIME_FORMAT')} ({time:%Z})"
+    return formats.date_format(time, "DATETIME_FORMAT")
 
 
 def _date(text: str) -> str:
@@ -169,10 +169,14 @@ class _Page(Drawing):
 
     def fact(self, label: str, text: str) -> None:
         self._make_room(14)
-        self.text(LEFT, self.y, LABEL - 2, label, size=TEXT, grey=MUTED)
-        left, width = (LEFT + LABEL, WIDTH - LABEL) if label else (LEFT, WIDTH)
+        left, width, bottom = LEFT, WIDTH, self.y
+        if label:
+            left, width = LEFT + LABEL, WIDTH - LABEL
+            bottom = self.paragraph(
+                LEFT, self.y, LABEL - 2, label, size=TEXT, most_lines=2, grey=MUTED
+            )
         self.y = self.paragraph(left, self.y, width, text, size=TEXT, most_lines=12)
-        self.y += GAP
+        self.y = max(self.y, bottom) + GAP
 
     def digest(self, text: str) -> None:
         self.y -= GAP / 2

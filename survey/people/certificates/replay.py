@@ -197,7 +197,7 @@ def _district_of(entry: Entry, people: Iterable[Respondent]) -> District:
     if district := District.objects.filter(pk=entry["district"]).first():
         return district
     first = next(iter(people))
-    return District.objects.get(school=first.school_id)
+    return District.objects.get(schools=first.school_id)
 
 
 def _orderer_of(entry: Entry) -> User:

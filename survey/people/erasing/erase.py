@@ -288,11 +288,11 @@ def _erase(person: PersonRecords, erasure: Erasure, writer: CursorWrapper) -> No
         deletion = delete_rows(key, administration, digest_key)
         if person.ids:
             delete_ids(person, administration, deletion)
-        rows = dict(+deletion.rows)
+        counts = dict(+deletion.rows)
         result = {
             "erased_at": now,
-            "rows": rows,
-            "digests": {table: deletion.digests.get(table, "") for table in rows},
+            "rows": counts,
+            "digests": {name: deletion.digests.get(name, "") for name in counts},
             "id_digests": remembered,
         }
         ErasedRecord.objects.update_or_create(

@@ -102,6 +102,13 @@ def test_a_person_who_has_another_number_is_erased(administration, staff, maya):
     assert list(Identity.objects.values_list("pk", flat=True)) == [elsewhere.pk]
 
 
+def test_a_district_that_was_merged_later_is_the_schools_again(staff, maya):
+    """The entry has the district of the erasure, which the backup does not know."""
+    [entry] = journal.read([erased_and_restored(maya, by=staff.dana)])
+    assert replay.replay([{**entry, "district": 99_999}]).erased == 1
+    assert Erasure.objects.get().district == staff.riverside
+
+
 def test_people_whom_the_backup_does_not_know_yet_stay_away(staff, maya):
     entry = erased_and_restored(maya, by=staff.dana)
     Respondent.objects.filter(pk=maya.pk).delete()
