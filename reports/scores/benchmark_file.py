@@ -184,7 +184,7 @@ class _Reader:
         elif errors is not None and any(not error or error < 0 for error in errors):
             self._reject("errors", _("is no number above 0"))
         else:
-            stored = {
+            stored: dict[str, Any] = {
                 "name": item,
                 "options": options[item],
                 "option_categories": list(range(len(options[item]))),

@@ -93,17 +93,26 @@ def gaps_between(
         pairs = [(name, "", [each for each in names if each != name]) for name in names]
     gaps = []
     for name, compared, rest in pairs:
-        group, others = known[name], [known[each] for each in rest]
-        weight = sum(other.people or 0 for other in others)
-        mean = sum((other.people or 0) * other.of_answers[0] for other in others)
-        points = group.of_answers[0] - mean / weight
+        group, compared_groups = known[name], [known[each] for each in rest]
+        mean = _mean(compared_groups)
         # Scores are rounded, so that the error is never 0.
-        error = math.hypot(_gap_error(group, others), ROUNDING)
+        error = math.hypot(_gap_error(group, compared_groups), ROUNDING)
+        points = group.of_answers[0] - mean
         gaps.append(Gap(name, compared, points, error, deviation))
     return gaps
 
 
-def _gap_error(group: VisibleScore, others: Sequence[VisibleScore]) -> float:
+def _mean(groups: Sequence[VisibleScore]) -> float:
+    """Return the mean of the people of several groups."""
+    weights = [group.people or 0 for group in groups]
+    points = sum(
+        weight * group.of_answers[0]
+        for weight, group in zip(weights, groups, strict=True)
+    )
+    return points / sum(weights)
+
+
+def _gap_error(group: VisibleScore, compared: Sequence[VisibleScore]) -> float:
     """Return the standard error of a group's difference from others together.
 
     At a larger place, the groups are of the same schools, whose differences are in
@@ -111,16 +120,16 @@ def _gap_error(group: VisibleScore, others: Sequence[VisibleScore]) -> float:
     known of all groups together only; without one of them, both means have theirs.
     """
     by_school, groups = group.gap or (0.0, 0)
-    is_known = groups == len(others) + 1
+    is_known = groups == len(compared) + 1
     errors = [
         (each.error_of_people if is_known else each.of_answers[1]) or 0.0
-        for each in (group, *others)
+        for each in (group, *compared)
     ]
-    weights = [other.people or 0 for other in others]
-    of_others = math.hypot(
-        *(weight * error for weight, error in zip(weights, errors[1:], strict=True))
+    weights = [each.people or 0 for each in compared]
+    weighted = (
+        weight * error for weight, error in zip(weights, errors[1:], strict=True)
     )
-    independent = math.hypot(errors[0], of_others / sum(weights))
+    independent = math.hypot(errors[0], math.hypot(*weighted) / sum(weights))
     return max(independent, by_school) if is_known else independent
 
 

@@ -64,8 +64,8 @@ def errors_of_groups(
     """
     people = np.where(counted[:, :, None], sums.measures[:, 0], 0.0)
     known = np.array([bool(value) for value in sums.grouping.values])
-    hides = ((people > 0) & ~shown).any(axis=2)
-    is_open = np.array([clusters.add_up(each[:, None]) == 0 for each in hides])
+    hides = np.any((people > 0) & ~shown, axis=2, keepdims=True)
+    is_open = np.array([clusters.add_up(each) == 0 for each in hides])
     with_people = np.array([clusters.add_up(each) > 0 for each in people])
     with_people &= is_open & shown_places[:, :, None]
     numbers = [measure.definition["name"] for measure in measures]

@@ -330,7 +330,8 @@ def _stored(
         parts += [KeyTransform(name, "essentials")]
         parts += [KeyTransform(name, "essential_errors")]
     # As texts, which are decoded together.
-    texts = [Cast(part, TextField()) for part in (*parts, "school_errors")]
+    texts = [Cast(part, TextField()) for part in parts]
+    texts.append(Cast("school_errors", TextField()))
     for key, level, place, span, *parts_of_row in rows.values_list(*of_place, *texts):
         decoded = json.loads(f"[{','.join(text or 'null' for text in parts_of_row)}]")
         *of_measures, by_school = decoded

@@ -132,8 +132,8 @@ def _essentials(
             error = of_mean([each for each in errors if each is not None], shared)
         people = min(score.people or 0 for score, _is_positive in known)
         larger = SchoolErrors.of(by_school, name)
-        essential = essential_of(known, error, school_error=larger.of_mean)
-        essentials[name] = essential._replace(people=people, gap=larger.gap)
+        total = essential_of(known, error, school_error=larger.of_mean)
+        essentials[name] = total._replace(people=people, gap=larger.gap)
     return essentials
 
 

@@ -254,8 +254,8 @@ def test_figures_of_groups_of_the_state(client, staff, fall, trust):  # noqa: F8
         for sex in "fm":
             everybody = trust.of(range(12), sex)
             mean = fmean(everybody)
-            own = sum(x - mean for x in trust.of([number], sex))
-            parts.append(own / len(everybody))
+            residual = sum(x - mean for x in trust.of([number], sex))
+            parts.append(residual / len(everybody))
         residuals.append(parts[0] - parts[1])
     clustered = math.sqrt(12 / 11 * sum(each**2 for each in residuals))
     independent = math.hypot(
