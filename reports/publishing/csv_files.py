@@ -60,8 +60,9 @@ def score_rows(
         for name in scored:
             blank = HIDDEN if name in summary["scores"] else None
             if figures := summary["scores"].get(name):
-                # Publications from before have the first two.
-                cells += [*figures, *[None] * (len(SCORE_COLUMNS) - len(figures))]
+                # Publications from before have the first two, others one more.
+                columns = [*figures, *[None] * len(SCORE_COLUMNS)]
+                cells += columns[: len(SCORE_COLUMNS)]
             else:
                 cells += [blank] * len(SCORE_COLUMNS)
         yield cells

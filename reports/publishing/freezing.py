@@ -38,10 +38,15 @@ from reports.results.distributions import ItemDistribution
 from reports.results.sums import SchoolAnswers
 from reports.results.visible import VisibleGroup, visible_groups
 from reports.school_report.report import report_language_for
-from reports.scores.benchmark_titles import title_of_benchmark, with_benchmarks
+from reports.scores.benchmark_titles import (
+    published_errors,
+    title_of_benchmark,
+    with_benchmarks,
+)
 from reports.scores.scale import PEOPLE, POINTS
 from reports.scores.visible import (
     Scores,
+    VisibleScore,
     benchmark_key,
     measures_in,
     measures_in_survey,
@@ -88,6 +93,8 @@ class Frame(TypedDict):
     benchmarks: dict[str, list[str]]
     # Whether 20 points are a deviation of people instead of schools.
     is_of_people: bool
+    # As `benchmark_titles.published_errors`; none of publications from before.
+    published_errors: NotRequired[str]
     # By measure; older publications have none.
     scales: NotRequired[dict[str, MeasureScale]]
     software: list[str]
@@ -109,7 +116,8 @@ class Summary(TypedDict):
     # How many of them.
     schools: int
     # By measure or essential, as `SCORE_COLUMNS`; null is hidden. Before format 5, the
-    # first two, and the score was not drawn to a mean.
+    # first two, and the score was not drawn to a mean. Of a larger place whose errors
+    # are by school, also the standard error of its mean as of independent people.
     scores: dict[str, Sequence[float | None] | None]
     # Of a school whose scores are those of its grade span: the span.
     span: NotRequired[str]
@@ -405,6 +413,7 @@ class Freezer:
             is_of_people=any(
                 calibration.scale_unit == PEOPLE for calibration in calibrations
             ),
+            published_errors=published_errors(calibrations),
             scales={each.measure: _scale(each) for each in calibrations},
             software=sorted({calibration.software for calibration in calibrations}),
             schools=schools,
@@ -439,8 +448,17 @@ def _summary(rates: Sequence[Rate], scores: Scores) -> Summary:
             eligible=eligible, finished=finished, rate=percent(finished, eligible)
         ),
         schools=len(rates),
-        scores={name: score_figures(score) or None for name, score in scores.items()},
+        scores={name: _figures(score) for name, score in scores.items()},
     )
+
+
+def _figures(score: VisibleScore | None) -> list[float | None] | None:
+    if score is None:
+        return None
+    figures = score_figures(score)
+    if score.school_error is not None and score.people_error is not None:
+        figures.append(round(score.people_error, 1))
+    return figures
 
 
 def _bounds(item: ItemDistribution, *, is_over: bool) -> dict[str, int]:

@@ -450,6 +450,7 @@ def frozen_score(figures: Sequence[float | None]) -> VisibleScore:
     """Return a published score, of any format."""
     columns = [*figures, *[None] * len(SCORE_COLUMNS)][: len(SCORE_COLUMNS)]
     points, error, reliability, mean, mean_error = columns
+    people_error = next(iter(figures[len(SCORE_COLUMNS) :]), None)
     return VisibleScore(
         int(points or 0),
         frozenset(),
@@ -457,6 +458,8 @@ def frozen_score(figures: Sequence[float | None]) -> VisibleScore:
         reliability=reliability,
         mean=None if mean is None else int(mean),
         mean_error=mean_error,
+        people_error=people_error,
+        school_error=None if people_error is None else mean_error,
     )
 
 

@@ -12,6 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
+import numpy as np
+
+from reports.scores.clusters import Clusters, ErrorParts, with_essentials
 from reports.scores.scale import rounded
 from reports.scores.shrinkage import Shrinkage, shared_error
 from reports.scores.visible import (
@@ -34,11 +37,14 @@ class MeasureSum:
     squares: float | None = 0.0
     benchmarks: frozenset[BenchmarkKey] = frozenset()
     shrinkage: Shrinkage | None = None
+    # Number of the school -> people and points.
+    schools: dict[int, tuple[int, int]] = field(default_factory=dict)
 
-    def add(self, score: VisibleScore) -> None:
+    def add(self, score: VisibleScore, school: int) -> None:
         """Add a school, as its answers alone say: the sum is drawn for itself."""
         score = score.of_all_schools or score
         weight, (points, error) = score.people or 0, score.of_answers
+        self.schools[school] = weight, points
         self.weight += weight
         self.points += weight * points
         self.benchmarks |= score.benchmarks
@@ -48,7 +54,16 @@ class MeasureSum:
         else:
             self.squares += (weight * error) ** 2
 
-    def total(self) -> VisibleScore | None:
+    def error_parts(self, clusters: Clusters) -> ErrorParts:
+        people, points = np.zeros((2, len(clusters.place), 1))
+        for school, (weight, score) in self.schools.items():
+            people[school], points[school] = weight, weight * score
+        between, within = 0.0, 0.0
+        if self.shrinkage:
+            between, within = self.shrinkage.between, self.shrinkage.within
+        return clusters.parts(people, points, between, within)
+
+    def total(self, school_error: float | None) -> VisibleScore | None:
         if not self.weight:
             return None
         error = None
@@ -60,6 +75,7 @@ class MeasureSum:
             benchmarks=self.benchmarks,
             people=self.weight,
             shrinkage=self.shrinkage,
+            school_error=school_error,
         )
 
 
@@ -68,6 +84,7 @@ class SumOfScores:
     """The published scores of schools together."""
 
     content: Measures
+    schools: int = 0
     by_measure: defaultdict[str, MeasureSum] = field(
         default_factory=lambda: defaultdict(MeasureSum)
     )
@@ -82,7 +99,8 @@ class SumOfScores:
             if measure["name"] in scores:
                 total, score = self.by_measure[measure["name"]], scores[measure["name"]]
                 if score:
-                    total.add(score)
+                    total.add(score, self.schools)
+        self.schools += 1
         for essential in self.content["essentials"]:
             self._add_shared_errors(essential["name"], scores)
 
@@ -102,17 +120,37 @@ class SumOfScores:
             self.shared[first, second] += shared * error * another
 
     def scores(self) -> Scores:
-        scores = {name: total.total() for name, total in self.by_measure.items()}
+        by_school = self._school_errors()
+        scores = {
+            name: total.total(by_school.get(name))
+            for name, total in self.by_measure.items()
+        }
         for essential in self.content["essentials"]:
             names = [
                 measure["name"]
                 for measure in measures_in(self.content, essential["name"])
             ]
             if names and scores.keys() >= set(names):
-                scores[essential["name"]] = self._essential(essential["name"], scores)
+                scores[essential["name"]] = self._essential(
+                    essential["name"], scores, by_school.get(essential["name"])
+                )
         return scores
 
-    def _essential(self, name: str, scores: Scores) -> VisibleScore | None:
+    def _school_errors(self) -> dict[str, float]:
+        """Return the standard errors by school, where several are added up."""
+        clusters = Clusters(np.zeros(self.schools, int), 1)
+        by_measure = {
+            name: total.error_parts(clusters) for name, total in self.by_measure.items()
+        }
+        errors = {
+            name: float(clusters.errors(parts)[0, 0])
+            for name, parts in with_essentials(by_measure, self.content).items()
+        }
+        return {name: error for name, error in errors.items() if math.isfinite(error)}
+
+    def _essential(
+        self, name: str, scores: Scores, school_error: float | None
+    ) -> VisibleScore | None:
         """Return the mean of its measures; None if one of them is hidden."""
         measures = measures_in(self.content, name)
         known = [
@@ -123,7 +161,7 @@ class SumOfScores:
         if len(known) < len(measures):
             return None
         error = self._essential_error([measure["name"] for measure in measures])
-        return essential_of(known, error)
+        return essential_of(known, error, school_error=school_error)
 
     def _essential_error(self, measures: Sequence[str]) -> float | None:
         variance = 0.0

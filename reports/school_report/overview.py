@@ -90,6 +90,12 @@ class Overview:
         return any(line.error for line in self._lines)
 
     @property
+    def shows_school_errors(self) -> bool:
+        """Test that errors of larger places know that people of a school are alike."""
+        scores = (line.score for line in self._lines)
+        return any(score and score.school_error is not None for score in scores)
+
+    @property
     def _lines(self) -> Iterator[ScoreLine]:
         for part in chain(self.themes, *self.measures.values()):
             yield from part.places

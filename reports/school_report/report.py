@@ -17,7 +17,13 @@ from reports.rates.rate_lines import SchoolRateLine
 from reports.rates.visible_rates import lines_of_schools
 from reports.releases.levels import LEVELS, Place
 from reports.results.access import capability_for, is_shared, results_for
+from reports.results.menu import known_attributes, roster_groups
 from reports.results.visible import VisibleGroup, visible_groups
+from reports.school_report.gap_panels import (
+    AttributeGaps,
+    gaps_by_attribute,
+    theme_names,
+)
 from reports.school_report.overview import Overview
 from reports.school_report.parts import (
     GroupedParts,
@@ -26,6 +32,7 @@ from reports.school_report.parts import (
     SurveyTexts,
 )
 from reports.scores.benchmark_titles import (
+    published_errors,
     scale_unit,
     title_of_benchmark,
     with_benchmarks,
@@ -38,6 +45,7 @@ from reports.scores.visible import (
     earlier_waves,
     scores_of_waves,
 )
+from reports.scores.visible_groups import GroupScores, visible_group_scores
 from reports.scores.words import band_ranges
 from survey.instrument.definitions.schema import Measures
 from survey.models import Administration
@@ -65,11 +73,14 @@ class SchoolReport:
     is_of_people: bool = False
     # Whether it is compared with its grade span, unlike the places around.
     is_of_span: bool = False
+    published_errors: str = ""
     measures: Measures | None = None
     # How its people answered, if that was read and is shown; then the same of the wave
     # before.
     answers: VisibleGroup | None = None
     last_time: tuple[Administration, VisibleGroup] | None = None
+    # Its scores by the groups of each column of the roster.
+    groups: Sequence[AttributeGaps] = ()
 
     @property
     def drawn(self) -> tuple[object, ...]:
@@ -77,7 +88,8 @@ class SchoolReport:
         return (
             *(self.language, self.rate_sentence, self.reason),
             *(self.essentials, self.other_measures, self.benchmarks),
-            *(self.is_of_people, self.is_of_span, self.answers),
+            *(self.is_of_people, self.is_of_span, self.published_errors),
+            *(self.answers, self.groups),
             self.last_time and (self.last_time[0].title, self.last_time[1]),
         )
 
@@ -206,7 +218,8 @@ class SchoolReports:
     ) -> list[SchoolReport]:
         """Return a report for each school. 5 statements, and 1 the first time.
 
-        With the questions that stand out, 1 more, and 1 if there is a wave before.
+        With the questions that stand out and the scores by group 1 more, 1 if there is
+        a wave before, and 3 if the roster has groups.
         """
         waves = [*self.waves, self.administration]
         lines = lines_of_schools(self.permissions, schools, waves)
@@ -219,7 +232,45 @@ class SchoolReports:
             self._report(school, lines[school.pk], around[school.pk], scores)
             for school in schools
         ]
-        return self._with_answers(reports, lines) if with_questions else reports
+        if not with_questions:
+            return reports
+        of_wave = scores[self.administration.pk]
+        return self._with_groups(self._with_answers(reports, lines), of_wave)
+
+    def _with_groups(
+        self, reports: Sequence[SchoolReport], scores: Mapping[Place, Scores]
+    ) -> list[SchoolReport]:
+        """Add the scores by group to the reports with figures. At most 3 statements.
+
+        Those of the page of scores by group, which tests the gaps of a column together.
+        """
+        attributes = known_attributes(self.administration)
+        places = [_of_school(each.school) for each in reports if each.has_figures]
+        if not attributes or not places:
+            return list(reports)
+        everyone = {place: scores[place] for place in places}
+        groups = visible_group_scores(self.administration, self.texts.content, everyone)
+        complete = []
+        for report in reports:
+            place = _of_school(report.school)
+            of_school: Sequence[AttributeGaps] = ()
+            if shown := groups.get(place):
+                of_school = self._groups(attributes, everyone[place], shown)
+            complete.append(replace(report, groups=of_school))
+        return complete
+
+    def _groups(
+        self, attributes: Sequence[str], everyone: Scores, groups: GroupScores
+    ) -> list[AttributeGaps]:
+        content, on_roster = self.texts.content, roster_groups(self.administration)
+        return [
+            gaps
+            for attribute in attributes
+            for gaps in gaps_by_attribute(
+                *(self.texts, theme_names(content), everyone, groups),
+                *(on_roster, [attribute]),
+            )
+        ]
 
     def _with_answers(
         self,
@@ -326,6 +377,7 @@ class SchoolReports:
             sorted({title_of_benchmark(*benchmark) for benchmark in benchmarks}),
             any(scale_unit(*benchmark) == PEOPLE for benchmark in benchmarks),
             any(span for _calibration, span in benchmarks),
+            published_errors(calibration for calibration, _span in benchmarks),
         )
 
     def _places(self, school: School) -> list[tuple[str, Place]]:

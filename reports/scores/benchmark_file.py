@@ -33,6 +33,7 @@ _HEADERS = {
     "item": "item question variable",
     "span": "gradespan span level",
     "thresholds": "thresholds threshold steps",
+    "errors": "thresholderrors standarderrors errors se",
     "mean": "mean average",
     "deviation": "standarddeviation sd deviation",
     "unit": "deviationof unit",
@@ -41,8 +42,8 @@ _HEADERS = {
     "source": "source publication reference",
 }
 TEMPLATE_HEADER = (
-    *("Measure", "Item", "Grade span", "Thresholds", "Mean", "Standard deviation"),
-    *("Deviation of", "People", "Date", "Source"),
+    *("Measure", "Item", "Grade span", "Thresholds", "Threshold errors", "Mean"),
+    *("Standard deviation", "Deviation of", "People", "Date", "Source"),
 )
 BENCHMARK_HEADER = ListHeader(
     {name: headers.split() for name, headers in _HEADERS.items()},
@@ -164,10 +165,10 @@ class _Reader:
             row = self.items[key][0]
             self._reject("item", _("is in row %(row)s already") % {"row": row})
             return
-        parts = re.split(r"[;\s]+", self._text("thresholds").strip("; "))
-        numbers = [self._logits(part) for part in parts]
+        numbers = self._numbers("thresholds")
+        errors = self._numbers("errors") if self._text("errors") else None
         wanted = len(options[item]) - 1
-        if len(parts) != wanted or "" in parts:
+        if len(numbers) != wanted:
             words = _(
                 "needs %(wanted)s thresholds, one between each two neighboring answers,"
                 " separated by spaces"
@@ -175,16 +176,30 @@ class _Reader:
             self._reject("thresholds", words % {"wanted": wanted})
         elif None in numbers:
             self._reject("thresholds", _not_logits())
-        else:
-            self.items[key] = (
-                self.number,
-                {
-                    "name": item,
-                    "options": options[item],
-                    "option_categories": list(range(len(options[item]))),
-                    "thresholds": numbers,
-                },
+        elif errors is not None and len(errors) != wanted:
+            words = _(
+                "needs %(wanted)s standard errors, one of each threshold, or none"
             )
+            self._reject("errors", words % {"wanted": wanted})
+        elif errors is not None and any(not error or error < 0 for error in errors):
+            self._reject("errors", _("is no number above 0"))
+        else:
+            stored: dict[str, Any] = {
+                "name": item,
+                "options": options[item],
+                "option_categories": list(range(len(options[item]))),
+                "thresholds": numbers,
+            }
+            if errors:
+                # Of the mean of its thresholds, as if their errors were independent.
+                variance = sum((error or 0.0) ** 2 for error in errors) / wanted**2
+                stored |= {"standard_errors": errors, "covariances": {item: variance}}
+            self.items[key] = self.number, stored
+
+    def _numbers(self, name: str) -> list[float | None]:
+        """Return the numbers of a cell, with None for texts that are none."""
+        parts = re.split(r"[;\s]+", self._text(name).strip("; "))
+        return [self._logits(part) for part in parts if part]
 
     def _read_scale(self, name: str) -> None:
         span = self._text("span").casefold()

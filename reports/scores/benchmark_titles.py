@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from django.db.models import QuerySet
@@ -65,6 +65,24 @@ def title_of_benchmark(calibration: Calibration, span: str = "") -> str:
     return words % {"title": title, "span": SPAN_NAMES[span]}
 
 
+def published_errors(calibrations: Iterable[Calibration]) -> str:
+    """Return what is known of the errors of published benchmarks.
+
+    "known", "unknown", or "" if there is none. Without thresholds, nothing is known of
+    the mean either.
+    """
+    known = [
+        ImportedMeasure.from_json(
+            calibration.imported.measures[calibration.measure]
+        ).has_errors
+        for calibration in calibrations
+        if calibration.imported
+    ]
+    if not known:
+        return ""
+    return "known" if all(known) else "unknown"
+
+
 def scale_unit(calibration: Calibration, span: str = "") -> str:
     """Return of what 20 points are a deviation."""
     if stored := calibration.span_scales.get(span):
@@ -105,6 +123,7 @@ class ComparedWith:
     titles: Sequence[str]
     # Whether schools are compared within their grade span.
     by_span: bool
+    published_errors: str = ""
 
     @classmethod
     def of(cls, administration: Administration, measure: str = "") -> ComparedWith:
@@ -115,4 +134,5 @@ class ComparedWith:
         return cls(
             sorted(set(map(title_of_benchmark, calibrations))),
             any(calibration.span_scales for calibration in calibrations),
+            published_errors(calibrations),
         )

@@ -7,7 +7,7 @@ numbers out.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -80,9 +80,9 @@ def gaps_between(
     by their numbers of people. Groups without an error have none.
     """
     known = {
-        name: (score.of_answers[0], error, score.people)
+        name: score
         for name, score in scores.items()
-        if (error := score.of_answers[1]) is not None and score.people
+        if score.of_answers[1] is not None and score.people
     }
     names = list(known)
     if len(names) < 2:
@@ -93,24 +93,44 @@ def gaps_between(
         pairs = [(name, "", [each for each in names if each != name]) for name in names]
     gaps = []
     for name, compared, rest in pairs:
-        points, error, _people = known[name]
-        mean, mean_error = _together(known[each] for each in rest)
+        group, compared_groups = known[name], [known[each] for each in rest]
+        mean = _mean(compared_groups)
         # Scores are rounded, so that the error is never 0.
-        total = math.hypot(error, mean_error, ROUNDING)
-        gaps.append(Gap(name, compared, points - mean, total, deviation))
+        error = math.hypot(_gap_error(group, compared_groups), ROUNDING)
+        points = group.of_answers[0] - mean
+        gaps.append(Gap(name, compared, points, error, deviation))
     return gaps
 
 
-def _together(
-    groups: Iterable[tuple[int, float, int | None]],
-) -> tuple[float, float]:
-    """Return the mean of people of several groups, and its standard error."""
-    weight = total = squares = 0.0
-    for points, error, people in groups:
-        weight += people or 0
-        total += (people or 0) * points
-        squares += ((people or 0) * error) ** 2
-    return total / weight, math.sqrt(squares) / weight
+def _mean(groups: Sequence[VisibleScore]) -> float:
+    """Return the mean of the people of several groups."""
+    weights = [group.people or 0 for group in groups]
+    points = sum(
+        weight * group.of_answers[0]
+        for weight, group in zip(weights, groups, strict=True)
+    )
+    return points / sum(weights)
+
+
+def _gap_error(group: VisibleScore, compared: Sequence[VisibleScore]) -> float:
+    """Return the standard error of a group's difference from others together.
+
+    At a larger place, the groups are of the same schools, whose differences are in
+    both: then it is that by school, unless that of independent people is larger. It is
+    known of all groups together only; without one of them, both means have theirs.
+    """
+    by_school, groups = group.gap or (0.0, 0)
+    is_known = groups == len(compared) + 1
+    errors = [
+        (each.error_of_people if is_known else each.of_answers[1]) or 0.0
+        for each in (group, *compared)
+    ]
+    weights = [each.people or 0 for each in compared]
+    weighted = (
+        weight * error for weight, error in zip(weights, errors[1:], strict=True)
+    )
+    independent = math.hypot(errors[0], math.hypot(*weighted) / sum(weights))
+    return max(independent, by_school) if is_known else independent
 
 
 def judged(gaps: Sequence[Gap]) -> list[Gap]:

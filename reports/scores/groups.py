@@ -13,6 +13,7 @@ from reports.models import ScoreRow
 from reports.rasch.responses import Floats, Integers
 from reports.releases.counting import value_of
 from reports.releases.levels import LEVELS
+from reports.scores.clusters import Clusters
 from reports.scores.scale import (
     POINTS,
     Scale,
@@ -23,6 +24,7 @@ from reports.scores.scale import (
     within_scale,
     without_few_pairs,
 )
+from reports.scores.school_errors import errors_of_everyone, errors_of_groups
 from reports.scores.shrinkage import Shrinkage
 from reports.suppression.scores import ShownScores
 from reports.suppression.tables import Mask
@@ -223,6 +225,10 @@ def score_rows(
     keys, district = np.unique(of_school, return_inverse=True)
     of_districts = [np.flatnonzero(district == number) for number in range(len(keys))]
     everywhere = [np.arange(len(schools))]
+    of_places = {
+        level: errors_of_everyone(clusters, group_sums, counted, measures, content)
+        for level, clusters in _clusters(district, len(keys)).items()
+    }
     levels = (
         (LEVELS.STATE, np.zeros(1, int), group_sums.of_places(counted, everywhere)),
         (LEVELS.DISTRICT, keys, group_sums.of_places(counted, of_districts)),
@@ -263,7 +269,16 @@ def score_rows(
                     name: _stored(float(of_essentials[name][place, value]))
                     for name in essentials
                 },
+                school_errors=of_places[level][place] if level in of_places else None,
             )
+
+
+def _clusters(district: Integers, districts: int) -> dict[str, Clusters]:
+    """Return the places of schools at the levels above them."""
+    return {
+        LEVELS.STATE: Clusters(np.zeros_like(district), 1),
+        LEVELS.DISTRICT: Clusters(district, districts),
+    }
 
 
 def group_rows(
@@ -273,6 +288,7 @@ def group_rows(
     columns: Sequence[int],
     districts: Mapping[int, int],
     measures: Sequence[ScoredMeasure],
+    content: Measures,
     administration: int,
 ) -> Iterator[ScoreRow]:
     """Yield the rows of one attribute's groups, with nothing that is hidden.
@@ -287,13 +303,23 @@ def group_rows(
         (LEVELS.STATE, np.zeros(1, int), shown.state, [np.arange(len(schools))]),
         (LEVELS.DISTRICT, keys, shown.districts, of_districts),
     ]
+    of_schools = shown.schools[:, list(columns)].transpose(2, 0, 1)
+    clusters = _clusters(district, len(keys))
     for level, places, decided, parts in levels:
-        of_places = sums.of_places(decided[number].counted, parts)
+        counted = decided[number].counted
+        of_places = sums.of_places(counted, parts)
+        errors = errors_of_groups(
+            *(clusters[level], sums, counted, of_schools, decided[number].shown),
+            *(measures, content),
+        )
         cells = decided[number].shown[:, :, None]
         for row in _rows_of_cells(of_places, cells, places, measures):
             row.level, row.administration_id = level, administration
+            place = int(np.searchsorted(places, row.place_id))
+            value = sums.grouping.values.index(row.value)
+            row.school_errors = errors.get((place, value))
             yield row
-    cells = shown.schools[:, list(columns)].transpose(2, 0, 1)
+    cells = of_schools
     for row in _rows_of_cells(sums, cells, schools, measures):
         row.level, row.administration_id = LEVELS.SCHOOL, administration
         yield row

@@ -34,5 +34,12 @@ class ImportedMeasure:
             },
         )
 
+    @property
+    def has_errors(self) -> bool:
+        """Test that its thresholds come with their standard errors."""
+        return bool(self.items) and all(
+            "standard_errors" in item for item in self.items
+        )
+
     def as_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -164,6 +164,19 @@ def band(score: int) -> int:
     return bisect_right(BANDS, score)
 
 
+def band_chances(score: float, error: float) -> list[float]:
+    """Return how probable each band is, of a true score around a likely one.
+
+    It has a normal distribution with this standard error. Scores are rounded before
+    banding, so bands begin half a point below their first score.
+    """
+    below = [
+        math.erfc((score - first + 0.5) / error / math.sqrt(2)) / 2
+        for first in BANDS[1:]
+    ]
+    return [high - low for low, high in zip([0.0, *below], [*below, 1.0], strict=True)]
+
+
 def essential_score(measures: Sequence[tuple[int, bool]]) -> int:
     """Return the mean of the shown scores of an essential's measures, rounded.
 

@@ -324,7 +324,8 @@ def _rows(
     shown = decide_scores(tables)
     for number, columns in enumerate(patterns.attributes):
         for row in group_rows(
-            *(sums[number + 1], shown, number, columns, districts, measures, key)
+            *(sums[number + 1], shown, number, columns, districts, measures),
+            *(content, key),
         ):
             if row.level == LEVELS.SCHOOL and row.place_id in span_of_school:
                 row.span = span_of_school[row.place_id]

@@ -38,6 +38,7 @@ from reports.scores.scale import (
     POINTS,
     Scale,
     band,
+    band_chances,
     essential_score,
     rounded,
     within_scale,
@@ -55,6 +56,8 @@ from survey.models import Administration, SurveyMeasures
 
 # The standard error of the difference of two numbers that are rounded.
 ROUNDING = math.sqrt(1 / 6)
+# A band that is at least so probable is named beside that of the score.
+LEAST_CHANCE = 0.2
 # More places of a level are read with all others of it: that is faster.
 MOST_BY_NUMBER = 500
 
@@ -94,6 +97,14 @@ class VisibleScore(NamedTuple):
     # Of measures: the same on the scale of all schools, if this is that of a grade
     # span, for sums of schools.
     of_all_schools: VisibleScore | None = None
+    # Of larger places, whose people are alike within schools: the standard error of
+    # the mean as if they were independent, and by school; None if it is not known.
+    # `error` and `mean_error` are of the larger one.
+    people_error: float | None = None
+    school_error: float | None = None
+    # Of a group at a larger place: the standard error by school of its gap from the
+    # other groups together, and how many groups there are with it.
+    gap: tuple[float, int] | None = None
 
     @classmethod
     def drawn(
@@ -106,20 +117,30 @@ class VisibleScore(NamedTuple):
         shrinkage: Shrinkage | None,
         score: int | None = None,
         linking_error: float = 0.0,
+        school_error: float | None = None,
     ) -> VisibleScore:
-        """Return the score of a mean; `score` is what was stored of it."""
-        reliability, of_mean = None, error
+        """Return the score of a mean; `score` is what was stored of it.
+
+        `error` is that of independent people.
+        """
+        of_people, reliability = error, None
+        error = of_mean = larger_error(of_people, school_error)
         if shrinkage:
             reliability = shrinkage.reliability(people)
             if score is None:
                 score = rounded(within_scale(shrinkage.draw(mean, people)))
             # Of a single person, no error is known.
             if reliability and error is not None:
-                error = shrinkage.error(reliability)
+                error = larger_error(
+                    shrinkage.error(reliability),
+                    likely_error(school_error, reliability),
+                )
         return cls(
             mean if score is None else score,
             *(benchmarks, people, error, reliability),
             *(mean, of_mean, shrinkage, linking_error),
+            people_error=of_people,
+            school_error=school_error,
         )
 
     @property
@@ -128,6 +149,11 @@ class VisibleScore(NamedTuple):
         if self.mean is None:
             return self.score, self.error
         return self.mean, self.mean_error
+
+    @property
+    def error_of_people(self) -> float | None:
+        """Return the standard error of the mean, of independent people."""
+        return self.of_answers[1] if self.people_error is None else self.people_error
 
     @property
     def band(self) -> int:
@@ -145,13 +171,20 @@ class VisibleScore(NamedTuple):
 
     @property
     def possible_bands(self) -> tuple[int, int]:
-        """Return the lowest and the highest band of the 95 % interval."""
-        margin = self.margin or 0.0
-        low, high = (
-            band(rounded(within_scale(end)))
-            for end in (self.score - margin, self.score + margin)
-        )
-        return low, high
+        """Return the lowest and the highest band that is probable enough to be named.
+
+        Its own band is always among them. Of the error as it is published, so that
+        all pages say the same.
+        """
+        bands = [band(self.score)]
+        if error := round(self.error or 0.0, 1):
+            chances = band_chances(self.score, error)
+            bands += [
+                number
+                for number, chance in enumerate(chances, 1)
+                if chance >= LEAST_CHANCE
+            ]
+        return min(bands), max(bands)
 
     @property
     def is_doubtful(self) -> bool:
@@ -169,13 +202,22 @@ class VisibleScore(NamedTuple):
     def error_of_change(self, before: VisibleScore) -> float | None:
         """Return the standard error of the change since `before`, in points.
 
-        Never 0, although all people may have the same measure: scores are rounded.
+        Never 0, although all people may have the same measure: scores are rounded. Of
+        larger places, it takes people as independent: where the same schools took part
+        twice, most of how they differ is no part of a change.
         """
-        error, earlier_error = self.of_answers[1], before.of_answers[1]
+        error, earlier_error = self.error_of_people, before.error_of_people
         if error is None or earlier_error is None:
             return None
         links = self.linking_error, before.linking_error
         return math.hypot(error, earlier_error, ROUNDING, *links)
+
+
+def larger_error(error: float | None, another: float | None) -> float | None:
+    """Return the larger one of two errors; the first may be unknown, or the second."""
+    if error is None or another is None:
+        return error
+    return max(error, another)
 
 
 # By name of the measure or essential; None is hidden.
@@ -244,15 +286,11 @@ def scores_of_waves(
         administration__scoring__format=FORMAT,
         attribute="",
     )
-    for key, place, span, measures, essentials, errors in _stored(
-        scores, contents.values(), name
-    ):
+    for key, place, span, *stored in _stored(scores, contents.values(), name):
         content = contents.get(by_key[key].published.survey_id)
         if content and place in wanted:
             by_wave[key][place] = content.scores(
-                measures,
-                essentials,
-                errors,
+                _StoredScores(*stored),
                 scales[key],
                 span,
                 hidden.get((key, *place)),
@@ -261,19 +299,30 @@ def scores_of_waves(
     return by_wave
 
 
+class _StoredScores(NamedTuple):
+    """Columns of `ScoreRow`, or what was read of them."""
+
+    measures: Mapping[str, Sequence[float | None] | None]
+    essentials: Mapping[str, int]
+    essential_errors: Mapping[str, float | None]
+    school_errors: Mapping[str, Sequence[float | None]] | None
+
+    def school_error(self, name: str) -> float | None:
+        return (self.school_errors or {}).get(name, [None])[0]
+
+
 def _stored(
     rows: QuerySet[ScoreRow], contents: Collection[_Content], name: str
-) -> Iterator[tuple[int, Place, str, Any, Any, Any]]:
-    """Yield administration, place, span, measures, essentials and their errors.
+) -> Iterator[tuple[Any, ...]]:
+    """Yield administration, place, span, and `_StoredScores`. 1 statement.
 
-    1 statement.
     With a name, no more than `_Content.scores` reads of it.
     """
     of_place = ("administration", "level", "place_id", "span")
     if not name:
-        columns = ("measures", "essentials", "essential_errors")
+        columns = _StoredScores._fields
         for key, level, place, span, *stored in rows.values_list(*of_place, *columns):
-            yield key, (level, place), span, stored[0], stored[1], stored[2]
+            yield key, (level, place), span, *stored
         return
     measures = sorted({measure for content in contents for measure in content.measures})
     parts = [KeyTransform(measure, "measures") for measure in measures]
@@ -282,12 +331,15 @@ def _stored(
         parts += [KeyTransform(name, "essential_errors")]
     # As texts, which are decoded together.
     texts = [Cast(part, TextField()) for part in parts]
+    texts.append(Cast("school_errors", TextField()))
     for key, level, place, span, *parts_of_row in rows.values_list(*of_place, *texts):
         decoded = json.loads(f"[{','.join(text or 'null' for text in parts_of_row)}]")
-        score, error = decoded[len(measures) :] or (None, None)
-        by_measure = dict(zip(measures, decoded, strict=False))
+        *of_measures, by_school = decoded
+        score, error = of_measures[len(measures) :] or (None, None)
+        by_measure = dict(zip(measures, of_measures, strict=False))
         of_essential = {} if score is None else {name: score}
-        yield key, (level, place), span, by_measure, of_essential, {name: error}
+        figures = (by_measure, of_essential, {name: error}, by_school)
+        yield key, (level, place), span, *figures
 
 
 def chosen_places(places: Iterable[Place]) -> Q | None:
@@ -353,14 +405,20 @@ class MeasureScale(NamedTuple):
         )
 
     def score(
-        self, stored: Sequence[float | None], span: str = ""
+        self,
+        stored: Sequence[float | None],
+        span: str = "",
+        school_error: float | None = None,
     ) -> VisibleScore | None:
-        """Return the score of `ScoreRow.measures`, of a school of this span."""
+        """Return the score of `ScoreRow.measures`, of a school of this span.
+
+        Or that of a larger place, with its standard error by school.
+        """
         if stored[3] is None:
             return None
         of_span = self.spans.get(span)
         if not of_span:
-            return self._score(stored)
+            return self._score(stored, school_error)
         scale = of_span.scale
         at_span = self._replace(
             benchmark=self.benchmark._replace(span=span),
@@ -371,7 +429,9 @@ class MeasureScale(NamedTuple):
         of_all_schools = self._score([people, mean, error, None])
         return at_span._score(stored)._replace(of_all_schools=of_all_schools)
 
-    def _score(self, stored: Sequence[float | None]) -> VisibleScore:
+    def _score(
+        self, stored: Sequence[float | None], school_error: float | None = None
+    ) -> VisibleScore:
         people, mean, error, score = stored
         points = float(score or 0) if mean is None else self.scale.points(mean)
         return VisibleScore.drawn(
@@ -382,6 +442,7 @@ class MeasureScale(NamedTuple):
             shrinkage=self.shrinkage,
             score=None if score is None else int(score),
             linking_error=POINTS * self.linking_error / self.scale.deviation,
+            school_error=school_error,
         )
 
 
@@ -415,12 +476,15 @@ def essential_of(
     scores: Sequence[tuple[VisibleScore, bool]],
     error: float | None,
     score: int | None = None,
+    school_error: float | None = None,
 ) -> VisibleScore:
     """Return the score of an essential from those of its measures.
 
     Each comes with whether high values are good; `error` is that of the mean of the
-    answers alone. It is as reliable as the least reliable of its measures.
+    answers alone, of independent people. It is as reliable as the least reliable of its
+    measures.
     """
+    of_people, error = error, larger_error(error, school_error)
     reliabilities = [
         part.reliability for part, _way in scores if part.reliability is not None
     ]
@@ -441,6 +505,8 @@ def essential_of(
         mean_error=of_mean,
         linking_error=math.hypot(*(part.linking_error for part, _way in scores))
         / len(scores),
+        people_error=of_people,
+        school_error=school_error,
     )
 
 
@@ -476,9 +542,7 @@ class _Content:
 
     def scores(
         self,
-        measures: Mapping[str, Sequence[float | None] | None],
-        essentials: Mapping[str, int],
-        errors: Mapping[str, float | None],
+        stored: _StoredScores,
         scales: Mapping[str, MeasureScale],
         span: str,
         hidden_items: Sequence[str] | None,
@@ -488,9 +552,9 @@ class _Content:
         scores: Scores = {}
         shown: Scores = {}
         for name, items in self.measures.items():
-            stored = measures.get(name)
-            people, _mean, _error, points = stored or (0, None, None, None)
-            if name not in scales or points is None and (people or stored is None):
+            figures = stored.measures.get(name)
+            people, _mean, _error, points = figures or (0, None, None, None)
+            if name not in scales or points is None and (people or figures is None):
                 continue
             # A place without a score and people has only schools that hide theirs.
             is_shown = (
@@ -498,8 +562,11 @@ class _Content:
                 and items.isdisjoint(hidden_items)
                 and (people or 0) >= minimum
             )
+            by_school = stored.school_error(name)
             shown[name] = (
-                scales[name].score(stored, span) if is_shown and stored else None
+                scales[name].score(figures, span, by_school)
+                if is_shown and figures
+                else None
             )
             if self.name in ("", name):
                 scores[name] = shown[name]
@@ -510,11 +577,13 @@ class _Content:
                 if (score := shown.get(part))
             ]
             if len(known) == len(parts):
-                if name in essentials:
+                if name in stored.essentials:
                     scores[name] = essential_of(
-                        known, errors.get(name), essentials[name]
+                        *(known, stored.essential_errors.get(name)),
+                        stored.essentials[name],
+                        stored.school_error(name),
                     )
-            elif name in essentials or shown.keys() >= set(parts):
+            elif name in stored.essentials or shown.keys() >= set(parts):
                 scores[name] = None
         return scores
 

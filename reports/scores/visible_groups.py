@@ -5,18 +5,20 @@ as well where results hide the group since, in a school also where they hide an 
 the measure, and where the score of everyone at the place is hidden. A score of an
 essential is calculated from those of its measures, and its error has the correlation
 of the measures' errors that the scores of everyone at the place show: it tells nothing
-more than they do.
+more than they do. In larger places, people of a school are alike: errors of means and
+of gaps are those by school, unless those of independent people are larger.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from reports.models import GroupResults, ScoreRow
 from reports.models.scores import FORMAT
 from reports.releases.counting import GroupKey
 from reports.releases.levels import LEVELS, Place
+from reports.scores.school_errors import StoredErrors
 from reports.scores.shrinkage import of_mean, shared_error
 from reports.scores.visible import (
     Scores,
@@ -60,8 +62,8 @@ def visible_group_scores(
     rows = ScoreRow.objects.filter(
         chosen, administration=administration, administration__scoring__format=FORMAT
     ).exclude(attribute="")
-    for level, place, attribute, value, span, stored in rows.values_list(
-        *key, "span", "measures"
+    for level, place, attribute, value, span, stored, by_school in rows.values_list(
+        *key, "span", "measures", "school_errors"
     ):
         hidden = hidden_items.get((level, place, attribute, value))
         of_everyone = everyone.get((level, place))
@@ -76,14 +78,38 @@ def visible_group_scores(
             is_shown = name in stored and (
                 level != LEVELS.SCHOOL.value or items.isdisjoint(hidden)
             )
-            scores[name] = scales[name].score(stored[name], span) if is_shown else None
-        scores |= _essentials(content, scores, of_everyone)
+            scores[name] = None
+            if is_shown:
+                errors = SchoolErrors.of(by_school, name)
+                score = scales[name].score(stored[name], span, errors.of_mean)
+                scores[name] = score and score._replace(gap=errors.gap)
+        scores |= _essentials(content, scores, of_everyone, by_school)
         if any(scores.values()):
             by_place[level, place][attribute, value] = scores
     return by_place
 
 
-def _essentials(content: Measures, scores: Scores, everyone: Scores) -> Scores:
+class SchoolErrors(NamedTuple):
+    """The standard errors by school of a group's mean, and of its gap."""
+
+    of_mean: float | None = None
+    # With the number of groups.
+    gap: tuple[float, int] | None = None
+
+    @classmethod
+    def of(cls, stored: StoredErrors | None, name: str) -> SchoolErrors:
+        if not stored or name not in stored:
+            return cls()
+        mean, gap, groups = stored[name]
+        return cls(mean, None if gap is None else (gap, int(groups or 0)))
+
+
+def _essentials(
+    content: Measures,
+    scores: Scores,
+    everyone: Scores,
+    by_school: StoredErrors | None,
+) -> Scores:
     """Return the essentials of a group, each None unless it shows all measures."""
     essentials: Scores = {}
     for essential in content["essentials"]:
@@ -99,25 +125,27 @@ def _essentials(content: Measures, scores: Scores, everyone: Scores) -> Scores:
         essentials[name] = None
         if len(known) < len(parts):
             continue
-        errors = [score.of_answers[1] for score, _is_positive in known]
+        errors = [score.error_of_people for score, _is_positive in known]
         error = None
         if None not in errors:
             shared = _shared(parts, name, everyone)
             error = of_mean([each for each in errors if each is not None], shared)
         people = min(score.people or 0 for score, _is_positive in known)
-        essentials[name] = essential_of(known, error)._replace(people=people)
+        larger = SchoolErrors.of(by_school, name)
+        total = essential_of(known, error, school_error=larger.of_mean)
+        essentials[name] = total._replace(people=people, gap=larger.gap)
     return essentials
 
 
 def _shared(parts: Sequence[MeasureDefinition], name: str, everyone: Scores) -> float:
     """Return the correlation of an essential's measures that a place shows."""
     scores = [everyone.get(part["name"]) for part in parts]
-    errors = [score.of_answers[1] for score in scores if score]
+    errors = [score.error_of_people for score in scores if score]
     total = everyone.get(name)
     if total is None or None in errors or len(errors) < len(parts):
         return 1.0
     return shared_error(
-        [each for each in errors if each is not None], total.of_answers[1]
+        [each for each in errors if each is not None], total.error_of_people
     )
 
 

@@ -30,11 +30,12 @@ AMOUNTS = (
 SCORE_COLUMNS = {
     "": "Score from 1 to 99, drawn toward the mean of schools as far as its"
     " reliability is below 1; 50 is the mean of the benchmark",
-    " standard error": "Standard error of this score, in points",
+    " standard error": "Standard error of this score, in points; of a larger place, it"
+    " knows that people of the same school are alike",
     " reliability": "Share of the variance of the score that is true, from 0 to 1; 0"
     " where chance alone can explain how far schools differ",
     " mean": "Score of the answers alone, not drawn toward the mean of schools",
-    " mean standard error": "Standard error of the mean, in points",
+    " mean standard error": "Standard error of the mean, in points, likewise",
 }
 LEFT_TO_RIGHT = "\u200e"
 

@@ -33,6 +33,8 @@ LEFT_OUT = frozenset(("tests", "migrations", "management", "simulation"))
 REPORT_SOURCES = frozenset(
     (
         "templates/reports/_school_report.html",
+        "templates/reports/_report_groups.html",
+        "templates/reports/_published_errors.html",
         "templates/reports/_band_key.html",
         "templates/reports/_highlights.html",
         "templates/reports/_print_measure.html",
@@ -72,6 +74,8 @@ REPORT_SOURCES = frozenset(
         "reports/school_report/report.py",
         "reports/scores/benchmark_titles.py",
         "reports/scores/spans.py",
+        "reports/results/menu.py",
+        "reports/school_report/gap_panels.py",
         "reports/scores/words.py",
         "reports/suppression/explanation.py",
         "reports/rates/rate_lines.py",

@@ -9,7 +9,15 @@ import numpy as np
 
 from provisioning.prove.simulations.answers import DEVIATION, answers, calibrated
 from reports.rasch.responses import Floats, Integers
-from reports.scores.scale import SCHOOLS, Scale, Sums, band, benchmark_scale, rounded
+from reports.scores.scale import (
+    SCHOOLS,
+    Scale,
+    Sums,
+    band,
+    benchmark_scale,
+    rounded,
+    within_scale,
+)
 from reports.scores.shrinkage import LEAST_RELIABILITY, Shrinkage, estimate_differences
 from reports.scores.visible import VisibleScore
 
@@ -19,6 +27,8 @@ SCHOOLS_OF_A_SURVEY, IDENTICAL_SCHOOLS = 30, 15
 FEWEST, MOST = 20, 300
 # Sizes of schools are counted in so many groups.
 GROUPS = 4
+# Ordinary surveys: least share of the variance between schools, and people in a school.
+ORDINARY_SHARE, ORDINARY_PEOPLE = 0.05, 100
 
 
 @dataclass(frozen=True)
@@ -115,6 +125,18 @@ def simulate(simulations: int) -> dict[str, object]:
         "schools": schools,
         "banded": round(counts["banded"] / schools, 3),
         "doubtful": round(counts["doubtful"] / max(counts["banded"], 1), 3),
+        "doubtful_before": round(counts["doubtful_before"] / counts["banded"], 3),
+        "true_band_named": round(counts["named"] / counts["banded"], 3),
+        "true_band_named_before": round(counts["named_before"] / counts["banded"], 3),
+        "wrong_without_doubt": _share(counts, "wrong_alone", "alone"),
+        "ordinary_schools": counts["ordinary"],
+        "ordinary_doubtful": _share(counts, "ordinary_doubtful", "ordinary"),
+        "ordinary_doubtful_before": _share(
+            counts, "ordinary_doubtful_before", "ordinary"
+        ),
+        "ordinary_wrong_without_doubt": _share(
+            counts, "ordinary_wrong_alone", "ordinary_alone"
+        ),
         "intervals_hold_true_score": round(counts["held"] / counts["banded"], 3),
         "bands_without_doubt": counts["undoubted"],
         "bands_without_doubt_before": counts["undoubted_before"],
@@ -127,6 +149,40 @@ def simulate(simulations: int) -> dict[str, object]:
         "two_steps_wrong": round(counts["wrong"] / schools, 4),
         "two_steps_wrong_before": round(counts["wrong_before"] / schools, 4),
     }
+
+
+def _share(counts: Counter[str], part: str, whole: str) -> float:
+    return round(counts[part] / max(counts[whole], 1), 3)
+
+
+def bands_of_interval(score: VisibleScore) -> tuple[int, int]:
+    """Return the bands of the 95 % interval, which were named before."""
+    margin = score.margin or 0.0
+    low, high = (
+        band(rounded(within_scale(end)))
+        for end in (score.score - margin, score.score + margin)
+    )
+    return low, high
+
+
+def count_doubt(
+    counts: Counter[str], score: VisibleScore, right: int, *, is_ordinary: bool
+) -> None:
+    """Count a band: whether it comes with a doubt, and what it names is true."""
+    low, high = bands_of_interval(score)
+    kinds = ["", "ordinary_"] if is_ordinary else [""]
+    facts = {
+        "doubtful": score.is_doubtful,
+        "doubtful_before": score.is_unreliable or low != high,
+        "named": score.possible_bands[0] <= right <= score.possible_bands[1],
+        "named_before": low <= right <= high,
+        "alone": not score.is_doubtful,
+        "wrong_alone": not score.is_doubtful and score.band != right,
+    }
+    for kind in kinds:
+        for fact, holds in facts.items():
+            counts[kind + fact] += holds
+    counts["ordinary"] += is_ordinary
 
 
 def count(
@@ -149,7 +205,10 @@ def count(
         counts["schools"] += 1
         counts["banded"] += bool(score.band)
         if score.band:
-            counts["doubtful"] += score.is_doubtful
+            is_ordinary = (
+                share >= ORDINARY_SHARE and survey.people[number] >= ORDINARY_PEOPLE
+            )
+            count_doubt(counts, score, right, is_ordinary=bool(is_ordinary))
             counts["held"] += bool(abs(true - score.score) <= (score.margin or 0))
             counts["undoubted"] += is_unreliable and not score.is_doubtful
         counts["undoubted_before"] += is_unreliable

@@ -51,7 +51,7 @@ from reports.results.access import (
 )
 from reports.results.aggregate_access import figures_for
 from reports.results.comments import may_review
-from reports.results.menu import group_label
+from reports.results.menu import group_label, known_attributes, roster_groups
 from reports.results.small_schools import SmallSchools, small_schools
 from reports.results.visible import VisibleGroup
 from reports.school_report.overview import Overview
@@ -751,20 +751,6 @@ def _groups(
         selected = _group_elsewhere(administration, asked)
         choices.append(selected)
     return choices, selected
-
-
-def roster_groups(administration: Administration) -> set[tuple[str, str]]:
-    """Return attribute and value of all groups that were on the roster."""
-    roll_up = getattr(administration, "results_roll_up", None)
-    on_roster = roll_up.roster_groups if roll_up else []
-    return {(attribute, value) for attribute, value in on_roster}
-
-
-def known_attributes(administration: Administration) -> list[str]:
-    """Return the attributes that are known of anybody, in the order of menus."""
-    known = {attribute for attribute, value in roster_groups(administration) if value}
-    order = {name: number for number, name in enumerate(administration.subgroups, 1)}
-    return sorted(known, key=lambda attribute: (order.get(attribute, 0), attribute))
 
 
 def _group_elsewhere(administration: Administration, asked: str) -> GroupChoice:

@@ -13,20 +13,8 @@ from django.utils.translation import gettext as _
 from accounts.http import Cell, StaffRequest
 from accounts.language import language_to_read
 from accounts.models import District, School
-from reports.console.results.page import (
-    known_attributes,
-    place_choices,
-    place_of,
-    roster_groups,
-)
+from reports.console.results.page import place_choices, place_of
 from reports.console.scores.access import reached_schools, schools_with_scores
-from reports.console.scores.gap_panels import (
-    FIGURES,
-    AttributeGaps,
-    file_rows,
-    gaps_by_attribute,
-    theme_names,
-)
 from reports.rates.thresholds import ThresholdProgress, ThresholdState
 from reports.releases.levels import LEVELS, STATE, Place
 from reports.results.access import (
@@ -35,7 +23,14 @@ from reports.results.access import (
     sees_groups,
     threshold_of,
 )
-from reports.results.menu import attribute_label
+from reports.results.menu import attribute_label, known_attributes, roster_groups
+from reports.school_report.gap_panels import (
+    FIGURES,
+    AttributeGaps,
+    file_rows,
+    gaps_by_attribute,
+    theme_names,
+)
 from reports.school_report.parts import SurveyTexts
 from reports.scores.visible import (
     Scores,

@@ -27,7 +27,7 @@ from reports.models import (
     ReleasedItem,
 )
 from reports.scores.benchmark import imported_benchmark, rounds_to_calculate
-from reports.scores.benchmark_titles import title_of_benchmark
+from reports.scores.benchmark_titles import published_errors, title_of_benchmark
 from reports.scores.effects import Effects
 from reports.scores.job import SCORE_JOBS
 from reports.scores.problems import Kind, Problem
@@ -193,6 +193,10 @@ class MeasureLine:
     @property
     def benchmark_title(self) -> str:
         return title_of_benchmark(self.calibration) if self.calibration else ""
+
+    @property
+    def published_errors(self) -> str:
+        return published_errors([self.calibration]) if self.calibration else ""
 
     @property
     def is_benchmark(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reports.console.scores.gap_panels import gap_sentence, gap_verdict
+from reports.school_report.gap_panels import gap_sentence, gap_verdict
 from reports.scores.gaps import Gap, judged
 
 SMALL, MODERATE, LARGE = "A small gap.", "A moderate gap.", "A large gap."

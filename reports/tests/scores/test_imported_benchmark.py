@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
@@ -15,6 +17,7 @@ from reports.releases.rollup import roll_up_results
 from reports.scores.benchmark_choice import choose_benchmark
 from reports.scores.benchmark_titles import title_of_benchmark
 from reports.scores.scoring import score_administration
+from reports.scores.visible import visible_scores
 from reports.tests.scores.conftest import (
     TRUST,
     closed,
@@ -206,6 +209,95 @@ def test_a_row_that_is_there_already_is_refused(client, staff, fall):
         (3, "Measure"),
         (5, "Item"),
     ]
+
+
+WITH_ERRORS = HEADER.replace("Thresholds", "Thresholds,Threshold errors")
+NORMS_WITH_ERRORS = "trust,,,,0.25,0.5,schools,120344,2025-05,State norms"
+
+
+def items_with_errors(error, moved=0.0):
+    """Return the items with an error of each threshold, the second one moved."""
+    lines = []
+    for name, steps in TRUST.items():
+        shift = moved if name == "q2" else 0.0
+        thresholds = " ".join(f"{step + shift:.2f}" for step in steps)
+        errors = " ".join([str(error)] * len(steps)) if error else ""
+        lines.append(f"trust,{name},{thresholds},{errors},,,,,,")
+    return lines
+
+
+@pytest.mark.parametrize("error", [0, 0.01, 0.9])
+def test_published_errors_are_part_of_the_errors_of_changes(
+    client, staff, fall, spring, error
+):
+    log_in(client, staff.state)
+    file = csv_file(NORMS_WITH_ERRORS, *items_with_errors(error), header=WITH_ERRORS)
+    page = check(client, spring, file)
+    assert ("with standard errors" in page.text) is bool(error)
+    save(client, spring, page)
+    moved = [item["displacement"] for item in trust(spring).items]
+    # As if the items were a sample.
+    of_items = math.sqrt(sum(value**2 for value in moved) / 12)
+    # Each place is the mean of three thresholds, and the scale that of four places.
+    published = math.sqrt(4 * 3 * error**2 / 9) / 4
+    expected = max(of_items, published)
+    assert (published > of_items) is (error == 0.9)
+    assert trust(spring).linking_error == pytest.approx(expected)
+    place = ("school", staff.lincoln.pk)
+    before, now = (
+        visible_scores(each, [place])[place]["trust"] for each in (fall, spring)
+    )
+    links = [20 * trust(each).linking_error / 0.5 for each in (fall, spring)]
+    of_people = [now.mean_error, before.mean_error, math.sqrt(1 / 6)]
+    assert now.error_of_change(before) == pytest.approx(math.hypot(*of_people, *links))
+    # It moves all places alike, and is in no interval.
+    row = ScoreRow.objects.get(
+        administration=spring, level="school", place_id=staff.lincoln.pk, attribute=""
+    )
+    assert now.mean_error == pytest.approx(20 * row.measures["trust"][2] / 0.5)
+    for name in ("scores_table", "scores_quality"):
+        shown = client.get(reverse(name, args=[spring.pk])).text
+        assert ("are in the errors of changes" in shown) is bool(error)
+        assert ("which is not known" in shown) is (not error)
+    report = f"/console/results/{spring.pk}/schools/{staff.lincoln.pk}/"
+    assert ("which is not known" in client.get(report).text) is (not error)
+
+
+def test_an_own_benchmark_has_no_word_about_published_errors(client, staff, spring):
+    log_in(client, staff.state)
+    for name in ("scores_table", "scores_quality"):
+        shown = client.get(reverse(name, args=[spring.pk])).text
+        assert "errors of changes." not in shown and "which is not known" not in shown
+
+
+@pytest.mark.parametrize("error", [0, 0.9])
+def test_published_errors_are_part_of_the_test_of_drift(client, staff, fall, error):
+    log_in(client, staff.state)
+    items = items_with_errors(error, moved=-1.2)
+    file = csv_file(NORMS_WITH_ERRORS, *items, header=WITH_ERRORS)
+    save(client, fall, check(client, fall, file))
+    second = next(item for item in trust(fall).items if item["name"] == "q2")
+    assert second["displacement"] > 0.5
+    assert second["has_drifted"] is (not error)
+
+
+@pytest.mark.parametrize(
+    ("errors", "reason"),
+    [
+        ("0.1 0.2", "needs 3 standard errors"),
+        ("0.1 0.2 0", "is no number above 0"),
+        ("0.1 0.2 -0.3", "is no number above 0"),
+        ("0.1 0.2 small", "is no number above 0"),
+    ],
+)
+def test_errors_that_are_none_are_refused(client, staff, fall, errors, reason):
+    log_in(client, staff.state)
+    line = f"trust,q1,1 2 3,{errors},,,,,,"
+    page = check(client, fall, csv_file(NORMS_WITH_ERRORS, line, header=WITH_ERRORS))
+    [problem] = page.context["problems"]
+    assert (problem.row, problem.column) == (3, "Threshold errors")
+    assert reason in problem.reason
+    assert 'name="checked"' not in page.text
 
 
 def test_choosing_a_round_ends_the_import(client, staff, fall, spring):

@@ -7,7 +7,7 @@ import pytest
 
 from reports.publishing.csv_files import score_rows
 from reports.publishing.page import frozen_score
-from reports.scores.scale import SCHOOLS, Scale, Sums
+from reports.scores.scale import SCHOOLS, Scale, Sums, band_chances
 from reports.scores.shrinkage import (
     SchoolDifferences,
     Shrinkage,
@@ -104,6 +104,40 @@ def test_a_band_comes_with_its_doubt():
     assert score_words(narrow) == "neutral, but uncertain"
 
 
+@pytest.mark.parametrize(
+    ("score", "error", "bands"),
+    [
+        # 22 % below 59.5, and 18 %.
+        (61, 1.95, (3, 4)),
+        (61, 1.6, (4, 4)),
+        # 11 % on either side, and 25 %.
+        (70, 8.0, (4, 4)),
+        (70, 15.0, (3, 5)),
+        (99, 9.0, (5, 5)),
+        (50, None, (3, 3)),
+    ],
+)
+def test_a_band_is_named_if_it_is_probable_enough(score, error, bands):
+    visible = VisibleScore(score, frozenset(), error=error, reliability=0.9)
+    assert visible.possible_bands == bands
+    assert visible.is_doubtful == (bands[0] != bands[1])
+
+
+def test_probabilities_of_bands_are_those_of_a_normal_distribution():
+    draws = np.random.default_rng(4).normal(52, 11, 200_000)
+    bands = np.digitize(draws, [19.5, 39.5, 59.5, 79.5])
+    shares = np.bincount(bands, minlength=5) / len(draws)
+    assert band_chances(52, 11) == pytest.approx(shares.tolist(), abs=0.005)
+
+
+def test_an_unreliable_score_has_no_band_without_doubt():
+    """Also where its own band is by far the most probable one."""
+    score = VisibleScore(50, frozenset(), error=1.0, reliability=0.59)
+    assert score.possible_bands == (3, 3)
+    assert score.is_doubtful and score_words(score) == "neutral, but uncertain"
+    assert not score._replace(reliability=0.6).is_doubtful
+
+
 def test_without_differences_the_score_is_that_of_the_answers():
     score = drawn(90, 25, between=0.0)
     assert (score.score, score.error, score.reliability) == (90, 20.0, 0.0)
@@ -114,7 +148,7 @@ def test_without_differences_the_score_is_that_of_the_answers():
 def test_an_older_score_keeps_its_band_and_says_what_its_error_allows():
     score = VisibleScore(65, frozenset(), error=1.0)
     assert (score_words(score), score_tone(score)) == ("strong", 4)
-    assert score_words(score._replace(error=5.0)) == "strong, but could be neutral"
+    assert score_words(score._replace(error=7.0)) == "strong, but could be neutral"
     assert score_words(score._replace(error=None)) == "strong"
 
 
@@ -135,6 +169,31 @@ def test_publications_of_both_formats_are_read():
         header, row = score_rows(frame, [(*place, summary)])
         assert header[-5:] == [f"m{suffix}" for suffix in SCORE_COLUMNS]
         assert row[-5:] == cells
+
+
+def test_the_likely_error_of_a_larger_place_is_by_school_too():
+    alone = drawn(70, 2_500)
+    place = VisibleScore.drawn(
+        *(70, 2.0),
+        benchmarks=frozenset(),
+        people=2_500,
+        shrinkage=alone.shrinkage,
+        school_error=6.0,
+    )
+    assert place.score == alone.score
+    assert place.mean_error == 6.0 and place.people_error == 2.0
+    assert place.error == pytest.approx(6.0 * alone.reliability**0.5)
+    # Changes of the same schools are those of people.
+    assert place.error_of_change(place) == alone.error_of_change(alone)
+    # A smaller one by chance changes nothing.
+    same = VisibleScore.drawn(
+        *(70, 2.0),
+        benchmarks=frozenset(),
+        people=2_500,
+        shrinkage=alone.shrinkage,
+        school_error=0.5,
+    )
+    assert (same.error, same.mean_error) == (alone.error, alone.mean_error)
 
 
 def test_changes_are_those_of_the_answers_alone():

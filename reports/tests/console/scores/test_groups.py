@@ -6,9 +6,11 @@ import csv
 import io
 import math
 import re
+from collections import Counter
 from copy import deepcopy
 
 import numpy as np
+import pypdfium2
 import pytest
 from django.urls import reverse
 from django.utils import timezone
@@ -92,6 +94,7 @@ def test_figures_of_groups_are_those_of_their_people(client, staff, fall):
     ]
     _thresholds, measures = slow_measures(answers)
     of_person = np.repeat(np.arange(len(PEOPLE)), [row[3] for row in PEOPLE])
+    measured_of = np.bincount(of_person[np.isfinite(measures)])
     trust = Calibration.objects.get(administration=fall, measure="trust")
     points = 50 + 20 * (measures - trust.scale_mean) / trust.scale_deviation
     names = {
@@ -102,7 +105,7 @@ def test_figures_of_groups_are_those_of_their_people(client, staff, fall):
     figures = 0
     for line in lines:
         column = {"sex": 1, "grade": 2}[line["attribute"]]
-        inside = []
+        inside, schools = [], Counter()
         for group in PEOPLE:
             school = getattr(staff, group[0])
             is_here = line["school"] in ("", names[group[0]])
@@ -110,11 +113,21 @@ def test_figures_of_groups_are_those_of_their_people(client, staff, fall):
             # Roosevelt hides a group by sex, and is in no larger place by it.
             is_here &= line["attribute"] != "sex" or group[0] != "roosevelt"
             inside.append(is_here and group[column] == line["group"])
+            mine = measured_of[len(inside) - 1]
+            schools[group[0]] += mine if inside[-1] else 0
+        schools = {name: people for name, people in schools.items() if people}
         chosen = points[np.array(inside)[of_person]]
         chosen = chosen[np.isfinite(chosen)]
         assert int(line["trust people"]) == len(chosen), line
         assert abs(int(line["trust mean"]) - chosen.mean()) <= 0.5001, line
         error = chosen.std(ddof=1) / np.sqrt(len(chosen))
+        if len(schools) > 1:
+            # Of few schools: how far all schools differ, and people in them.
+            shares = np.array(list(schools.values())) / len(chosen)
+            between = trust.schools_deviation**2 * (shares**2).sum()
+            within = trust.people_deviation**2 / len(chosen)
+            by_school = 20 * np.sqrt(between + within) / trust.scale_deviation
+            error = max(error, by_school)
         assert float(line["trust mean standard error"]) == pytest.approx(
             error, abs=0.06
         )
@@ -190,6 +203,68 @@ def test_a_group_that_results_hide_since_is_hidden(client, staff, fall):
     rows.filter(value="m").update(hidden_items=["q1"])
     page = page_of(client, fall, **query)
     assert "<title>Sex: m: *" in page
+
+
+def report_of(client, fall, school, suffix=""):
+    return client.get(f"/console/results/{fall.pk}/schools/{school.pk}/{suffix}")
+
+
+def words_of(pdf):
+    document = pypdfium2.PdfDocument(pdf)
+    words = " ".join(page.get_textpage().get_text_bounded() for page in document)
+    return re.sub(r"\s+", " ", words)
+
+
+@pytest.mark.parametrize("name", ["lincoln", "washington", "roosevelt"])
+def test_a_report_shows_the_groups_of_the_page_and_nothing_else(
+    client, staff, fall, name
+):
+    log_in(client, staff.state)
+    school = getattr(staff, name)
+    report = report_of(client, fall, school).context["report"]
+    assert [gaps.attribute for gaps in report.groups] == ["grade", "sex"]
+    page_words = ""
+    for gaps in report.groups:
+        query = {"school": school.pk, "by": gaps.attribute}
+        response = client.get(reverse("scores_groups", args=[fall.pk]), query)
+        of_page = response.context["page"].gaps
+        assert (gaps.rows, gaps.summary) == (of_page.rows, of_page.summary)
+        assert (gaps.certain, gaps.hidden) == (of_page.certain, of_page.hidden)
+        page_words += re.sub(r"<[^>]+>", " ", response.text)
+    words = words_of(report_of(client, fall, school, "report.pdf").content)
+    _before, section = words.split(" Scores by group ")
+    # The file has page numbers, and the share of the interval.
+    numbers = set(re.findall(r"\d+", re.sub(r"\d / \d", "", section)))
+    assert len(numbers) > 5
+    assert numbers <= set(re.findall(r"\d+", page_words))
+    assert ("No scores are shown by this column here: Sex" in section) is (
+        name == "roosevelt"
+    )
+
+
+def test_a_report_hides_the_groups_that_results_hide_since(client, staff, fall):
+    log_in(client, staff.state)
+    shown = r"Sex: f [0-9]+"
+    before = words_of(report_of(client, fall, staff.lincoln, "report.pdf").content)
+    assert re.search(shown, before)
+    rows = GroupResults.objects.filter(place_id=staff.lincoln.pk, level="school")
+    rows.filter(value="f").update(is_hidden=True)
+    after = words_of(report_of(client, fall, staff.lincoln, "report.pdf").content)
+    assert not re.search(shown, after)
+    assert "Not shown: f, x." in after
+    assert "Sex: f" not in report_of(client, fall, staff.lincoln).text
+
+
+def test_a_report_names_the_gaps_that_are_more_than_chance(client, staff, fall):
+    log_in(client, staff.state)
+    [_grade, sex] = report_of(client, fall, staff.lincoln).context["report"].groups
+    certain = [verdict for _panel, verdict, _sentence in sex.certain]
+    gaps = [gap for panel in sex.panels for gap in panel.gaps]
+    assert len(certain) == sum(gap.is_certain for gap in gaps)
+    words = words_of(report_of(client, fall, staff.lincoln, "report.pdf").content)
+    for verdict in certain:
+        assert verdict in words
+    assert sex.summary in words
 
 
 def test_nobody_sees_groups_of_places_that_are_not_theirs(client, staff, fall):

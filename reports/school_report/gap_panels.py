@@ -70,6 +70,11 @@ class GroupLine:
         low, high = self.ends
         return _("Between %(low)s and %(high)s") % {"low": low, "high": high}
 
+    @property
+    def range(self) -> str:
+        """Return the ends of the interval, for a table."""
+        return "" if self.ends is None else f"{self.ends[0]}–{self.ends[1]}"
+
 
 @dataclass(frozen=True)
 class GapPanel:
@@ -128,6 +133,28 @@ class AttributeGaps:
     @property
     def gaps(self) -> list[Gap]:
         return [gap for panel in self.panels for gap in panel.gaps]
+
+    @property
+    def is_by_school(self) -> bool:
+        """Test that errors know that people of the same school are alike."""
+        scores = (line.score for panel in self.panels for line in panel.lines)
+        return any(score and score.school_error is not None for score in scores)
+
+    @property
+    def rows(self) -> list[tuple[str, list[GroupLine]]]:
+        """Return the name of each group, and its line of each panel."""
+        lines = zip(*(panel.lines for panel in self.panels), strict=True)
+        return [(of_group[0].name, list(of_group)) for of_group in lines]
+
+    @property
+    def certain(self) -> list[tuple[GapPanel, str, str]]:
+        """Return the gaps that are more than chance, in words."""
+        return [
+            (panel, gap_verdict(gap), gap_sentence(gap))
+            for panel in self.panels
+            for gap in panel.gaps
+            if gap.is_certain
+        ]
 
     @property
     def summary(self) -> str:

@@ -1,0 +1,18 @@
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+
+    oldest_release = "1.0.0"
+
+    dependencies = [
+        ('reports', '0008_documents_of_exports'),
+    ]
+
+    operations = [
+        migrations.AddField(
+            model_name='scorerow',
+            name='school_errors',
+            field=models.JSONField(null=True),
+        ),
+    ]
