@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Q
@@ -38,11 +37,14 @@ def make_key_table(export: Export, folder: Path, progress: Progress) -> None:
     people = Shuffle(folder / "people", key=bytes(export.project.key), letter=LETTER)
     joined = joined_ids({row.role for row in administrations.values()})
     for rows in _listed_people(export, administrations):
-        known = person_ids([row["respondent"] for row in rows], administrations, joined)
-        for row in rows:
-            role = administrations[row["administration"]].role
-            cells = json.dumps((role, row["district"], row["external_id"]))
-            people.add(known[row["respondent"]].as_bytes(), f"{cells}\n".encode())
+        known = person_ids([row[0] for row in rows], administrations, joined)
+        for respondent, administration, district, external_id in rows:
+            if respondent not in known:
+                # Erased a moment ago.
+                continue
+            role = administrations[administration].role
+            line = json.dumps((role, district, external_id))
+            people.add(known[respondent].as_bytes(), f"{line}\n".encode())
         progress.advance(len(rows))
     districts = dict(District.objects.using(DEFAULT_DB_ALIAS).values_list("pk", "code"))
     keys = lines = 0
@@ -50,13 +52,13 @@ def make_key_table(export: Export, folder: Path, progress: Progress) -> None:
         writer = CsvFile(file, HEADERS, bom=False)
         for bundle in people.bundles():
             # A person is on the roster of each round.
-            for line, _same in groupby(bundle):
-                key, rest = line.decode().split("\t", 1)
+            for listed, _same in groupby(bundle):
+                key, rest = listed.decode().split("\t", 1)
                 role, district, external_id = json.loads(rest)
                 cells = (key, role, districts[district], external_id)
                 writer.write([(writer.piece(cells),)])
                 lines += 1
-            keys += len({line.split(b"\t", 1)[0] for line in bundle})
+            keys += len({listed.split(b"\t", 1)[0] for listed in bundle})
         writer.close()
     keep_files(
         export,
@@ -71,7 +73,7 @@ def make_key_table(export: Export, folder: Path, progress: Progress) -> None:
 
 def _listed_people(
     export: Export, administrations: dict[int, Administration]
-) -> Iterator[list[dict[str, Any]]]:
+) -> Iterator[list[tuple[int, int, int, str]]]:
     """Yield people with an ID who did not opt out, in the places of the export."""
     people = Identity.objects.using(DEFAULT_DB_ALIAS).filter(
         respondent__opted_out_at=None
@@ -86,12 +88,12 @@ def _listed_people(
         last = 0
         of_round = people.filter(administration=administration).order_by("respondent")
         while rows := list(
-            of_round.filter(respondent__gt=last).values(
+            of_round.filter(respondent__gt=last).values_list(
                 "respondent", "administration", "district", "external_id"
             )[:BATCH]
         ):
             yield rows
-            last = rows[-1]["respondent"]
+            last = rows[-1][0]
 
 
 FURTHER_FORMATS[KEY_TABLE] = make_key_table

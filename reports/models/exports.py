@@ -233,8 +233,8 @@ class Export(
 
     @property
     def format_names(self) -> list[str]:
-        """Return the formats in an archive beside CSV, such as ".xlsx"."""
-        return [f".{name}" for name in self.further_formats]
+        """Return the endings of the data in an archive, such as ".xlsx"."""
+        return [".csv", *(f".{name}" for name in self.further_formats)]
 
     @property
     def blank_types(self) -> list[str]:

@@ -181,8 +181,8 @@ class ProjectForm(PanelForm):
 
     def __init__(self, *args: Any, project: PanelProject, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.project = project
+        self.approved = project
         del self.fields["project"]
 
     def _project(self, given: dict[str, object]) -> PanelProject:
-        return self.project
+        return self.approved

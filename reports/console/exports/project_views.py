@@ -93,8 +93,7 @@ def project_keys(request: StaffRequest, pk: int) -> HttpResponse:
     files = project.exports.filter(is_panel=True)
     first = files.order_by("pk").first()
     if first is None:
-        messages.error(request, _("Make a file of the project first."))
-        return redirect("project_detail", pk)
+        return render(request, "reports/project_keys.html", {"project": project})
     form = KeyTableForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
         rounds = Administration.objects.filter(exports__in=files).distinct()

@@ -72,7 +72,7 @@ def test_a_password_is_shown_once_and_opens_the_archive(staff, client, submit):
     page = client.get(reverse("export_detail", args=[export.pk])).content.decode()
     assert password not in page
     assert "the password that was shown when it was requested" in page
-    assert "Data for a district, encrypted" in page and ".sav" in page
+    assert "Data for a district, encrypted (.csv, .sav)" in page
     assert export.sealed_password == ""
 
     reply, body = download(client, export)
