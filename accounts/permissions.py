@@ -41,13 +41,15 @@ class Capability(Enum):
     MANAGE_SURVEYS = auto()
     MANAGE_STAFF = auto()
     SEE_AUDIT = auto()
+    # Approve research projects, whose files can be linked with other data.
+    MANAGE_PROJECTS = auto()
 
 
 C = Capability
 _ADMINISTRATOR = frozenset(Capability)
 CAPABILITIES: Mapping[str, frozenset[Capability]] = {
     Role.STATE: _ADMINISTRATOR,
-    Role.DISTRICT: _ADMINISTRATOR - {C.PUBLISH_RESULTS},
+    Role.DISTRICT: _ADMINISTRATOR - {C.PUBLISH_RESULTS, C.MANAGE_PROJECTS},
     # Progress, login cards and people of their own school, but no answers of persons.
     Role.COORDINATOR: frozenset(
         (C.SEE_RATES, C.SEE_RESULTS, C.SEE_IDENTITIES, C.MANAGE_ROSTERS)
@@ -58,7 +60,7 @@ CAPABILITIES: Mapping[str, frozenset[Capability]] = {
 SECOND_FACTOR = frozenset(
     (
         *(C.SEE_IDENTITIES, C.SEE_RESPONSES, C.PUBLISH_RESULTS),
-        *(C.MANAGE_FEEDS, C.MANAGE_STAFF),
+        *(C.MANAGE_FEEDS, C.MANAGE_STAFF, C.MANAGE_PROJECTS),
     )
 )
 # Roles that a role may appoint and dismiss, in its own places.

@@ -10,7 +10,8 @@ from __future__ import annotations
 from celery import shared_task
 
 from reports import erasing, person_files, retention
-from reports.exports import job, requests
+from reports.exports import approved_projects, job, key_table, requests
+from reports.exports.return_of_data import job as return_job
 from reports.models import Export, ReportArchive
 from reports.publishing import publications as publishing_job
 from reports.rates import coordinator_reminders, rollup
@@ -25,14 +26,17 @@ __all__ = [
     "archives",
     "coordinator_reminders",
     "delete_old_exports",
+    "end_research_projects",
     "erasing",
     "job",
+    "key_table",
     "person_files",
     "publishing_job",
     "recorded_times",
     "requests",
     "results_job",
     "retention",
+    "return_job",
     "roll_up_rates",
     "scores_job",
     "start_due_results",
@@ -48,6 +52,11 @@ def roll_up_rates() -> None:
 @shared_task
 def delete_old_exports() -> None:
     requested_files.delete_expired(Export, ReportArchive)
+
+
+@shared_task
+def end_research_projects() -> None:
+    approved_projects.end_due_projects()
 
 
 @shared_task

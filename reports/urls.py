@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.urls import include, path
 
+from reports.console.exports import project_views as projects
 from reports.console.exports import views as exports
 from reports.console.home import console_home
 from reports.console.publishing import views as publishing
@@ -101,6 +102,13 @@ exports_urls = [
     path("", exports.export_list, name="export_list"),
     path("new/", exports.export_new, name="export_new"),
     path("panel/", exports.export_panel, name="export_panel"),
+    path("return/", exports.export_return, name="export_return"),
+    path("projects/", projects.project_list, name="project_list"),
+    path("projects/new/", projects.project_new, name="project_new"),
+    path("projects/<int:pk>/", projects.project_detail, name="project_detail"),
+    path("projects/<int:pk>/file/", projects.project_file, name="project_file"),
+    path("projects/<int:pk>/keys/", projects.project_keys, name="project_keys"),
+    path("projects/<int:pk>/end/", projects.project_end, name="project_end"),
     path("<int:pk>/", exports.export_detail, name="export_detail"),
     path("<int:pk>/file/", exports.export_download, name="export_download"),
     path("<int:pk>/codebook/", exports.export_codebook, name="export_codebook"),

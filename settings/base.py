@@ -390,6 +390,10 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     # Closed administrations are counted by jobs, one for each.
     "count results": {"task": "reports.tasks.start_due_results", "schedule": 300},
     "delete old exports": {"task": "reports.tasks.delete_old_exports", "schedule": 600},
+    "end research projects": {
+        "task": "reports.tasks.end_research_projects",
+        "schedule": 600,
+    },
     "send staff e-mails": {"task": "accounts.tasks.send_staff_emails", "schedule": 5},
     "delete expired sessions": {
         "task": "accounts.tasks.delete_expired_sessions",

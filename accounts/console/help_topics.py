@@ -39,6 +39,8 @@ TOPICS = {
     "erasure": "administrators/people/#erase",
     "people_opt_out": "administrators/people/#consent",
     "platform": "administrators/people/#emails",
+    "export_return": "administrators/results/#return",
+    "project": "administrators/results/#projects",
     "publishing": "administrators/results/#publish",
     "rates": "administrators/rounds/#live",
     "rates_school": "coordinators/#days",

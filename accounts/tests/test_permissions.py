@@ -16,6 +16,7 @@ pytestmark = pytest.mark.django_db
 Role = Membership.Role
 C = Capability
 EVERYWHERE = {"Lincoln", "Washington", "Roosevelt"}
+OF_DISTRICTS = set(Capability) - {C.PUBLISH_RESULTS, C.MANAGE_PROJECTS}
 
 
 def names(schools) -> set[str]:
@@ -25,9 +26,7 @@ def names(schools) -> set[str]:
 # Who, and in how many of the three schools each capability is theirs.
 TABLE = {
     "state": dict.fromkeys(Capability, EVERYWHERE),
-    "dana": dict.fromkeys(
-        set(Capability) - {C.PUBLISH_RESULTS}, {"Lincoln", "Washington"}
-    ),
+    "dana": dict.fromkeys(OF_DISTRICTS, {"Lincoln", "Washington"}),
     "chen": {
         C.SEE_RATES: {"Lincoln"},
         C.SEE_RESULTS: {"Lincoln"},

@@ -50,7 +50,9 @@ READ_BY_HAND = {
         + ("tinycss2", "vine", "weasyprint", "webencodings"),
         "BSD-3-Clause",
     ),
-    **dict.fromkeys(("grimp", "import-linter", "pyxform"), "BSD-2-Clause"),
+    **dict.fromkeys(
+        ("grimp", "import-linter", "pycryptodomex", "pyxform"), "BSD-2-Clause"
+    ),
     "ansible-core": "GPL-3.0-or-later",
     "axe-playwright-python": "MIT",
     "boolean-py": "BSD-2-Clause",
@@ -61,6 +63,7 @@ READ_BY_HAND = {
     "psycopg2-binary": "LGPL-3.0-or-later",
     "pypdfium2": "BSD-3-Clause AND Apache-2.0",
     "pyphen": "GPL-2.0-or-later OR LGPL-2.0-or-later OR MPL-1.1",
+    "pyrage": "MIT",
     "python-dateutil": "BSD-3-Clause AND (Apache-2.0 OR BSD-3-Clause)",
     "qrcode": "BSD-3-Clause AND MIT",
     # That of the Repoze project, and parts under BSD-3-Clause and PSF-2.0.

@@ -29,6 +29,19 @@ SENTENCES = {
     ),
     "ask for export": gettext_noop("{who} asked for an export: {subject}"),
     "ask for export with names": gettext_noop("{who} asked for names in {subject}"),
+    "ask for key table": gettext_noop(
+        "{who} asked for the key table of a research project: {subject}"
+    ),
+    "download key table": gettext_noop(
+        "{who} downloaded the key table of a research project: {subject}"
+    ),
+    "download data for a district": gettext_noop(
+        "{who} downloaded the data of a district, with names: {subject}"
+    ),
+    "approve research project": gettext_noop(
+        "{who} approved a research project: {subject}"
+    ),
+    "end research project": gettext_noop("{who} ended a research project: {subject}"),
     "ask for technical report": gettext_noop(
         "{who} asked for a technical report: {subject}"
     ),

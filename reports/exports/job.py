@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +13,6 @@ from django.utils.translation import gettext_lazy
 
 from accounts.permissions import Permissions
 from reports.exports import codebook, codebook_table
-from reports.exports.anonymise import Shuffle
 from reports.exports.cells import Writer
 from reports.exports.csv_file import CsvFile
 from reports.exports.descriptions import described_columns
@@ -21,7 +20,12 @@ from reports.exports.destroyed import destroyed_message
 from reports.exports.documents import archive
 from reports.exports.long_rows import LongRowBuilder
 from reports.exports.panel import join_waves
-from reports.exports.reading import plan_of, read_snapshot, too_many_columns
+from reports.exports.reading import (
+    Reading,
+    plan_of,
+    read_snapshot,
+    too_many_columns,
+)
 from reports.exports.row_builder import ExportPlan, RowBuilder
 from reports.exports.typed.dta_file import DtaFile
 from reports.exports.typed.sav_file import SavFile
@@ -42,10 +46,13 @@ PERMISSIONS_CHANGED = gettext_lazy(
     " export, so no file was made. Create a new export: it will"
     " contain what you may see now."
 )
+PROJECT_OVER = gettext_lazy(
+    "The research project has ended, so no file was made for it."
+)
 
 
 Maker = Callable[[Export, Path, Progress], None]
-# Formats that are made above this package, and their makers.
+# Formats that are made elsewhere, and their makers.
 FURTHER_FORMATS: dict[str, Maker] = {}
 
 
@@ -62,8 +69,19 @@ class ExportResult:
     responses: int
 
 
+@dataclass
+class DataFile:
+    """A file of the rows; `export` has its format."""
+
+    export: Export
+    plan: ExportPlan
+    path: Path
+
+
 @makes(Export, "by", "project", waits=True)
 def make_export(export: Export, folder: Path, progress: Progress) -> None:
+    if export.project is not None and export.project.is_over:
+        raise JobRefused(PROJECT_OVER)
     # The person may have lost the role since requesting it.
     if not export.is_allowed(Permissions(export.by)):
         raise JobRefused(PERMISSIONS_CHANGED)
@@ -93,8 +111,63 @@ def build_files(export: Export, folder: Path, progress: Progress) -> ExportResul
     # keeps the database from removing dead rows.
     progress.begin_step(_("Writing the file."), total=people)
     plan = plan_of(export, reading)
-    rows = write_data(export, folder, plan, reading.shuffle, progress)
-    if (rows.respondents, rows.responses) != (people, responses):
+    data = DataFile(export, plan, folder / DATA_FILE)
+    [rows] = write_data([data], reading, progress)
+    codebook.write(folder / CODEBOOK_FILE, export=export, rows=rows)
+    codebook_table.write(folder / TABLE_FILE, export=export, rows=rows)
+    documents = folder / DOCUMENTS_FILE
+    archive.write(documents, export=export, rows=rows, data=data.path)
+    return ExportResult(rows, people, responses)
+
+
+def write_data(
+    files: Sequence[DataFile], reading: Reading, progress: Progress
+) -> list[RowBuilder]:
+    """Write the same rows to each file, and compare them with the snapshot's counts.
+
+    Each file has a folder of its own, for what it writes meanwhile. Raises JobRefused
+    if a sheet would be too wide, and CountMismatch if a file is not complete.
+    """
+    with ExitStack() as stack:
+        builders = [open_file(file, stack) for file in files]
+        for lines in batches(reading.shuffle.bundles()):
+            for rows in builders:
+                rows.write(lines)
+            progress.advance(len(lines))
+        for file, rows in zip(files, builders, strict=True):
+            if isinstance(rows.writer, XlsxFile):
+                rows.writer.write_codebook(
+                    codebook_table.headers(file.export, rows),
+                    codebook_table.lines(file.export, rows),
+                )
+            rows.writer.close()
+            check_counts(rows, reading)
+    return builders
+
+
+def open_file(file: DataFile, stack: ExitStack) -> RowBuilder:
+    export, plan, path = file.export, file.plan, file.path
+    is_long = export.format == Export.Format.LONG
+    builder = LongRowBuilder if is_long else WideRowBuilder
+    headers = builder.headers_of(plan)
+    if export.format == Export.Format.XLSX:
+        if len(headers) > MOST_COLUMNS:
+            raise JobRefused(too_many_columns(len(headers)))
+        # Not closed after an error: that would write the whole workbook.
+        notes = codebook.masked_columns(plan)
+        writer: Writer = XlsxFile(path, headers, scratch=path.parent, notes=notes)
+    elif export.is_typed:
+        typed = open_typed_file(export, plan, path, scratch=path.parent)
+        writer = stack.enter_context(typed)
+    else:
+        opened = stack.enter_context(path.open("wb"))
+        writer = CsvFile(opened, headers, bom=export.bom)
+    return builder(plan, writer)
+
+
+def check_counts(rows: RowBuilder, reading: Reading) -> None:
+    counted = (reading.respondents, reading.responses)
+    if (rows.respondents, rows.responses) != counted:
         raise CountMismatch(
             _(
                 "%(respondents)s of %(people)s respondents and %(responses)s"
@@ -102,53 +175,11 @@ def build_files(export: Export, folder: Path, progress: Progress) -> ExportResul
             )
             % {
                 "respondents": rows.respondents,
-                "people": people,
+                "people": reading.respondents,
                 "responses": rows.responses,
-                "responses_2": responses,
+                "responses_2": reading.responses,
             }
         )
-    codebook.write(folder / CODEBOOK_FILE, export=export, rows=rows)
-    codebook_table.write(folder / TABLE_FILE, export=export, rows=rows)
-    documents, data = folder / DOCUMENTS_FILE, folder / DATA_FILE
-    archive.write(documents, export=export, rows=rows, data=data)
-    return ExportResult(rows, people, responses)
-
-
-def write_data(
-    export: Export,
-    folder: Path,
-    plan: ExportPlan,
-    shuffle: Shuffle,
-    progress: Progress,
-) -> RowBuilder:
-    is_long = export.format == Export.Format.LONG
-    builder = LongRowBuilder if is_long else WideRowBuilder
-    headers = builder.headers_of(plan)
-    path = folder / DATA_FILE
-    with ExitStack() as stack:
-        if export.format == Export.Format.XLSX:
-            if len(headers) > MOST_COLUMNS:
-                raise JobRefused(too_many_columns(len(headers)))
-            # Not closed after an error: that would write the whole workbook.
-            notes = codebook.masked_columns(plan)
-            writer: Writer = XlsxFile(path, headers, scratch=folder, notes=notes)
-        elif export.is_typed:
-            writer = stack.enter_context(
-                open_typed_file(export, plan, path, scratch=folder)
-            )
-        else:
-            file = stack.enter_context(path.open("wb"))
-            writer = CsvFile(file, headers, bom=export.bom)
-        rows: RowBuilder = builder(plan, writer)
-        for lines in batches(shuffle.bundles()):
-            rows.write(lines)
-            progress.advance(len(lines))
-        if isinstance(writer, XlsxFile):
-            writer.write_codebook(
-                codebook_table.headers(export, rows), codebook_table.lines(export, rows)
-            )
-        writer.close()
-    return rows
 
 
 def open_typed_file(

@@ -65,7 +65,9 @@ def sort_by_person(
     administrations = {
         administration.pk: administration for administration in reading.administrations
     }
-    key = bytes(export.project.key) if export.project else None
+    # The job has refused a project that is over, and so has no key.
+    project = export.project
+    key = bytes(project.key) if project is not None and project.key else None
     people = Shuffle(folder, key=key, letter=LETTER)
     joined = joined_ids(
         {administration.role for administration in reading.administrations}

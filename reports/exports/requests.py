@@ -38,6 +38,9 @@ class ExportChoices(TypedDict, total=False):
     reason: str
     is_panel: bool
     places: dict[str, object]
+    further_formats: list[str]
+    recipient: str
+    sealed_password: str
 
 
 def project_named(name: str, user: User) -> PanelProject | None:
@@ -51,7 +54,7 @@ def request_export(
     *,
     administrations: Sequence[Administration],
     by: User,
-    project: str = "",
+    project: str | PanelProject = "",
     request: HttpRequest | None = None,
     command: str = "",
     **choices: Unpack[ExportChoices],
@@ -59,20 +62,22 @@ def request_export(
     """Record an export and start its job; the caller checks permissions.
 
     `command` is the name of the command that asks for it in the name of the user.
+    `project` is an approved project, or the name that a user gives to a project.
 
     Raises QuotaExceeded if the user has too many unfinished exports or files.
     """
     # One transaction, so the job is sent only after the export is committed.
     refuse_above_quota(by)
-    panel_project = None
-    if project:
+    panel_project = project if isinstance(project, PanelProject) else None
+    if isinstance(project, str) and project:
         panel_project = project_named(project, by) or PanelProject.objects.create(
             name=project, by=by
         )
     export = order(Export(by=by, project=panel_project, **choices))
     export.administrations.set(administrations)
+    action = "ask for export with names" if export.identities else "ask for export"
     audit.record(
-        "ask for export with names" if export.identities else "ask for export",
+        "ask for key table" if export.is_key_table else action,
         by=command or by,
         request=request,
         subject=export,
@@ -86,10 +91,19 @@ def request_export(
             "role": export.role,
             "finished only": export.finished_only,
             "reason": export.reason,
-            **({"panel": project or "IDs of this file"} if export.is_panel else {}),
+            **_further_facts(export),
         },
     )
     return export
+
+
+def _further_facts(export: Export) -> dict[str, object]:
+    """Return what the audit log says of panels, key tables and archives."""
+    if export.is_panel:
+        return {"panel": export.project.name if export.project else "IDs of this file"}
+    if export.is_key_table and export.project:
+        return {"project": export.project.name}
+    return {"encrypted for": export.encryption} if export.is_return else {}
 
 
 @before_removal

@@ -31,6 +31,9 @@ LONGEST_NAME = 80
 # The format of a technical report, which is asked for on a page of its own and so is no
 # choice of `Export.Format`.
 TECHNICAL = "technical"
+# Formats with pages of their own as well: the encrypted archive for a district, and
+# the IDs that belong to the project keys of an approved project.
+RETURN, KEY_TABLE = "return", "keys"
 
 
 class ValueType(models.TextChoices):
@@ -101,6 +104,13 @@ class Export(
     project = models.ForeignKey(
         PanelProject, on_delete=models.PROTECT, null=True, related_name="exports"
     )
+    # Of an archive for a district: the formats beside CSV, and what encrypts it: the
+    # district's public key, or a password, encrypted until the archive is made.
+    further_formats = models.JSONField(default=list, db_default=[])
+    recipient = models.CharField(max_length=2000, blank=True, default="", db_default="")
+    sealed_password = models.CharField(
+        max_length=500, blank=True, default="", db_default=""
+    )
     # Scope of the responses: {"state": false, "districts": [], "schools": []}.
     places = models.JSONField(default=dict)
 
@@ -133,8 +143,18 @@ class Export(
                 name="a_panel_has_no_names",
             ),
             models.CheckConstraint(
-                condition=Q(is_panel=True) | Q(project=None),
-                name="only_a_panel_has_a_project",
+                condition=Q(is_panel=True) | Q(project=None) | Q(format=KEY_TABLE),
+                name="only_a_panel_or_a_key_table_has_a_project",
+            ),
+            models.CheckConstraint(
+                condition=~Q(format=KEY_TABLE)
+                | Q(project__isnull=False, identities=True),
+                name="a_key_table_is_of_a_project_and_tells_ids",
+            ),
+            models.CheckConstraint(
+                condition=~Q(format=RETURN)
+                | Q(district__isnull=False, identities=True),
+                name="data_are_returned_to_one_district_with_names",
             ),
             models.CheckConstraint(
                 condition=COMPLETE_OR_NONE,
@@ -160,7 +180,12 @@ class Export(
         return IDENTITIES if self.identities else RESPONSES
 
     def is_allowed(self, permissions: Permissions) -> bool:
-        """Return whether these permissions, as of now, cover what is in it."""
+        """Return whether these permissions, as of now, cover what is in it.
+
+        1 statement for the project, unless it was selected; see also `cover`.
+        """
+        if self.project is not None and self.project.is_over:
+            return False
         return permissions.cover(self.scope, *self.needs)
 
     @property
@@ -186,7 +211,13 @@ class Export(
         return {}
 
     def audit_facts(self) -> dict[str, object]:
-        return {"identities": self.identities, "sha256": self.sha256}
+        facts: dict[str, object] = {
+            "identities": self.identities,
+            "sha256": self.sha256,
+        }
+        if self.is_return:
+            facts |= {"purpose": self.reason, "encrypted for": self.encryption}
+        return facts
 
     @property
     def format_label(self) -> str:
@@ -194,7 +225,16 @@ class Export(
             return str(PANEL_FORMATS[self.format])
         if self.is_technical:
             return _("Technical report, PDF and CSV tables in a ZIP file")
+        if self.is_return:
+            return _("Data for a district, encrypted")
+        if self.is_key_table:
+            return _("Key table of a research project, CSV")
         return self.get_format_display()
+
+    @property
+    def format_names(self) -> list[str]:
+        """Return the endings of the data in an archive, such as ".xlsx"."""
+        return [".csv", *(f".{name}" for name in self.further_formats)]
 
     @property
     def blank_types(self) -> list[str]:
@@ -224,10 +264,25 @@ class Export(
         return self.format == TECHNICAL
 
     @property
+    def is_return(self) -> bool:
+        return self.format == RETURN
+
+    @property
+    def is_key_table(self) -> bool:
+        return self.format == KEY_TABLE
+
+    @property
+    def encryption(self) -> str:
+        """Return what opens an archive for a district: its key, or a password."""
+        return self.recipient or "password"
+
+    @property
     def suffix(self) -> str:
+        if self.is_return:
+            return ".zip.age" if self.recipient else ".zip"
         if self.is_technical:
             return ".zip"
-        if self.format in (self.Format.WIDE, self.Format.LONG):
+        if self.format in (self.Format.WIDE, self.Format.LONG, KEY_TABLE):
             return ".csv"
         return f".{self.format}"
 

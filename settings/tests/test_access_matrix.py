@@ -97,7 +97,8 @@ def test_a_rule_refuses_every_method(scenario):
 
 
 @pytest.mark.parametrize(
-    "name", ["export_new", "staff_invite", "survey_upload", "roster_upload"]
+    "name",
+    ["export_new", "export_return", "staff_invite", "survey_upload", "roster_upload"],
 )
 def test_a_form_refused_for_another_place_is_accepted_for_the_own(scenario, name):
     route = route_named(name)

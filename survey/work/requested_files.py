@@ -51,6 +51,7 @@ DISK_FULL = gettext_lazy(
 )
 Requested = TypeVar("Requested", bound=RequestedFile)
 CONTENT_TYPES = {
+    ".age": "application/octet-stream",
     ".csv": CSV,
     ".dta": "application/x-stata-dta",
     ".html": "text/html; charset=utf-8",

@@ -69,6 +69,8 @@ class ExportForm(forms.Form):
     """Offers only what the user may see. `choices` is set once it is valid."""
 
     is_panel = False
+    # The field that errors about names belong to.
+    names_field = "identities"
 
     administrations = AdministrationsField(
         label=gettext_lazy("Survey rounds"),
@@ -228,7 +230,7 @@ class ExportForm(forms.Form):
         # A district administrator may be an analyst elsewhere.
         if identities and not self.permissions.cover(places, *IDENTITIES):
             self.add_error(
-                "identities",
+                self.names_field,
                 _(
                     "You may not see the names of everyone in this export. Choose"
                     " a district or school whose names you may see, or leave"
@@ -237,7 +239,7 @@ class ExportForm(forms.Form):
             )
         if identities and any(chosen.module_of_id for chosen in self.chosen()):
             self.add_error(
-                "identities",
+                self.names_field,
                 _(
                     "The questions of a district are answered without names. Leave"
                     " names out, or this survey round."

@@ -27,6 +27,9 @@ MOST_COUNTED = 200_000
 
 class PanelForm(ExportForm):
     is_panel = True
+    fewest_rounds = 2
+    # The field that errors about the project belong to.
+    project_field = "project"
 
     project = forms.CharField(
         label=gettext_lazy("Research project"),
@@ -68,7 +71,7 @@ class PanelForm(ExportForm):
             (administration.pk, field.label_from_instance(administration))
             for administration in offered
         ]
-        self.is_empty = len(offered) < 2
+        self.is_empty = len(offered) < self.fewest_rounds
         self.initial["administrations"] = _with_other_waves(
             offered, self.initial.get("administrations", ())
         )
@@ -79,17 +82,30 @@ class PanelForm(ExportForm):
         for administration in chosen:
             if message := refusal(administration):
                 self.add_error("administrations", message)
-        if len(chosen) == 1:
+        if 0 < len(chosen) < self.fewest_rounds:
             self.add_error("administrations", _("Choose at least two survey rounds."))
-        name = str(given.get("project", ""))
-        if name and not self.errors and (project := project_named(name, self.user)):
+        project = None if self.errors else self._project(given)
+        if project is not None:
             self._check_project(project)
         self.choices["is_panel"] = True
         return given
 
+    def _project(self, given: dict[str, object]) -> PanelProject | None:
+        """Return the user's project of this name; an approved one has its own page."""
+        name = str(given.get("project", ""))
+        project = project_named(name, self.user) if name else None
+        if project is not None and project.is_approved:
+            self.add_error(
+                "project",
+                _("%(project)s is an approved project. Make its files on its page.")
+                % {"project": project},
+            )
+            return None
+        return project
+
     def _check_project(self, project: PanelProject) -> None:
         """Refuse a file that could tell what an earlier one of the project left out."""
-        earlier = project.exports.first()
+        earlier = project.exports.filter(is_panel=True).first()
         if earlier is None:
             return
         if (earlier.places, earlier.finished_only) != (
@@ -97,7 +113,7 @@ class PanelForm(ExportForm):
             self.choices["finished_only"],
         ):
             self.add_error(
-                "project",
+                self.project_field,
                 _(
                     "Earlier files of %(project)s are about other schools, or"
                     " about other people in them. Choose the same ones, or a new"
@@ -109,7 +125,7 @@ class PanelForm(ExportForm):
         missing = earlier.administrations.exclude(pk__in=chosen).order_by("name")
         if names := ", ".join(missing.values_list("name", flat=True)):
             self.add_error(
-                "project",
+                self.project_field,
                 _(
                     "Earlier files of %(project)s have %(names)s as well. Choose"
                     " all of them, or a new project."
@@ -155,3 +171,18 @@ def _with_other_waves(
             if audience(administration) == audience(chosen[0])
         ]
     return [administration.pk for administration in chosen]
+
+
+class ProjectForm(PanelForm):
+    """The form for a file of an approved project, which may have one survey round."""
+
+    fewest_rounds = 1
+    project_field = "administrations"
+
+    def __init__(self, *args: Any, project: PanelProject, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.approved = project
+        del self.fields["project"]
+
+    def _project(self, given: dict[str, object]) -> PanelProject:
+        return self.approved

@@ -12,6 +12,7 @@ from django.http import Http404, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
+from django.views.decorators.cache import never_cache
 from django.views.decorators.http import (
     require_GET,
     require_http_methods,
@@ -23,11 +24,14 @@ from accounts import forms
 from accounts.access import needs
 from accounts.console.listing import Listing
 from accounts.http import StaffRequest
-from accounts.permissions import Capability
+from accounts.models import AuditEntry
+from accounts.permissions import Capability, Permissions
 from reports.console.exports.forms import ExportForm
 from reports.console.exports.panel_form import PanelForm
+from reports.console.exports.return_form import ReturnForm
 from reports.exports.requests import request_export
-from reports.models.exports import Export, exports_visible_to
+from reports.models.exports import IDENTITIES, Export, exports_visible_to
+from reports.models.panels import PanelProject
 from survey.models import Administration
 from survey.work.requested_files import (
     QuotaExceeded,
@@ -42,6 +46,8 @@ CODEBOOKS = {
     "codebook_table_name": "codebook",
     "documents_name": "documents",
 }
+# A download of a district's archive, in the audit log.
+DISCLOSE = "download data for a district"
 
 
 class ExportListFilter(forms.Form):
@@ -81,6 +87,8 @@ def export_list(request: StaffRequest) -> HttpResponse:
     )
     context = {
         "show_all": show_all,
+        "may_return": may_return(request.permissions),
+        "may_approve": request.permissions.has(Capability.MANAGE_PROJECTS),
         "filter_form": ExportListFilter(request.GET) if sees_all else (),
     }
     return listing.render("reports/export_list.html", context)
@@ -90,9 +98,9 @@ def export_list(request: StaffRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def export_new(request: StaffRequest) -> HttpResponse:
     form = partial(
-        ExportForm, permissions=request.permissions, initial=_chosen(request)
+        ExportForm, permissions=request.permissions, initial=chosen_in_address(request)
     )
-    return _show_form(request, form)
+    return show_form(request, form)
 
 
 @needs(Capability.SEE_RESPONSES)
@@ -102,19 +110,25 @@ def export_panel(request: StaffRequest) -> HttpResponse:
         PanelForm,
         permissions=request.permissions,
         user=request.user,
-        initial=_chosen(request),
+        initial=chosen_in_address(request),
     )
-    return _show_form(request, form)
+    return show_form(request, form)
 
 
-def _chosen(request: StaffRequest) -> dict[str, object]:
+def chosen_in_address(request: StaffRequest) -> dict[str, object]:
     """Return the administrations of the page that led here."""
     return {"administrations": request.GET.getlist("administrations")}
 
 
-def _show_form(
-    request: StaffRequest, make_form: Callable[..., ExportForm]
+def show_form(
+    request: StaffRequest,
+    make_form: Callable[..., ExportForm],
+    project: PanelProject | None = None,
 ) -> HttpResponse:
+    """Show the form, or its size for htmx, or request the export.
+
+    `project` is an approved project, of which the export will be.
+    """
     if request.method == "POST":
         form = make_form(request.POST)
         if form.is_valid():
@@ -122,7 +136,7 @@ def _show_form(
                 export = request_export(
                     administrations=form.chosen(),
                     by=request.user,
-                    project=form.cleaned_data.get("project", ""),
+                    project=project or form.cleaned_data.get("project", ""),
                     request=request,
                     **form.choices,
                 )
@@ -133,12 +147,54 @@ def _show_form(
     elif request.htmx:
         # The choices changed: show the size of what they would export.
         form = make_form(request.GET)
-        context = {"form": form, "size": form.size(), "part": True}
+        context = {
+            "form": form,
+            "size": form.size(),
+            "part": True,
+            "project": project,
+        }
         return render(request, "reports/_export_size.html", context)
     else:
         form = make_form()
     size = form.size() if form.is_bound else None
-    return render(request, "reports/export_new.html", {"form": form, "size": size})
+    context = {"form": form, "size": size, "project": project}
+    return render(request, "reports/export_new.html", context)
+
+
+def may_return(permissions: Permissions) -> bool:
+    """Test if the user sees names and answers of a whole district."""
+    places = permissions.places(*IDENTITIES)
+    return places.state or bool(places.districts)
+
+
+@needs(Capability.SEE_RESPONSES)
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def export_return(request: StaffRequest) -> HttpResponse:
+    """Request the archive of a district; the answer alone shows its password."""
+    if not may_return(request.permissions):
+        raise Http404
+    form = ReturnForm(
+        request.POST if request.method == "POST" else None,
+        permissions=request.permissions,
+        initial=chosen_in_address(request),
+    )
+    if form.is_valid():
+        try:
+            export = request_export(
+                administrations=form.chosen(),
+                by=request.user,
+                request=request,
+                **form.choices,
+            )
+        except QuotaExceeded as refused:
+            form.add_error(None, str(refused))
+        else:
+            if not form.password:
+                return redirect("export_detail", export.pk)
+            context = {"export": export, "password": form.password}
+            return render(request, "reports/export_password.html", context)
+    return render(request, "reports/export_return.html", {"form": form})
 
 
 @needs(Capability.SEE_RESPONSES)
@@ -154,6 +210,7 @@ def export_detail(request: StaffRequest, pk: int) -> HttpResponse:
         "is_own": is_own,
         "can_download": is_own and export.is_allowed(request.permissions),
         "file_name": file_name(export),
+        "downloads": downloads_of(export) if export.is_return else (),
     }
     return render(request, "reports/export_detail.html", context)
 
@@ -162,7 +219,23 @@ def export_detail(request: StaffRequest, pk: int) -> HttpResponse:
 @require_GET
 def export_download(request: StaffRequest, pk: int) -> HttpResponseBase:
     export = _own_export_or_404(request, pk)
-    return send(export, request, action="download export", as_name=export.stem)
+    # Without the last suffix, which that of the stored file adds.
+    name = file_name(export).rpartition(".")[0]
+    return send(export, request, action=_download_action(export), as_name=name)
+
+
+def _download_action(export: Export) -> str:
+    if export.is_return:
+        return DISCLOSE
+    return "download key table" if export.is_key_table else "download export"
+
+
+def downloads_of(export: Export) -> QuerySet[AuditEntry]:
+    """Return the downloads of the archive of a district; each is a disclosure."""
+    entries = AuditEntry.objects.using(DEFAULT_DB_ALIAS)
+    return entries.filter(
+        kind=export._meta.label_lower, subject_id=export.pk, action=DISCLOSE
+    ).order_by("at", "pk")
 
 
 @needs(Capability.SEE_RESPONSES)
@@ -216,7 +289,8 @@ def _with_related(exports: QuerySet[Export]) -> QuerySet[Export]:
 
 
 def _own_export_or_404(request: StaffRequest, pk: int) -> Export:
-    exports = Export.objects.prefetch_related("administrations")
+    exports = Export.objects.select_related("district", "project")
+    exports = exports.prefetch_related("administrations")
     permissions = request.permissions
     return own_file_or_404(
         exports, request, pk, is_allowed=lambda export: export.is_allowed(permissions)

@@ -13,7 +13,7 @@ from django.utils import timezone
 from accounts.models import AuditEntry, User
 from accounts.staff import dismiss
 from reports.answers import snapshot
-from reports.exports import job, reading
+from reports.exports import anonymise, job, reading
 from reports.models import Export
 from reports.tests.exports.conftest import (
     answer,
@@ -186,13 +186,13 @@ def test_a_worker_that_was_replaced_keeps_nothing(staff, fall, people, monkeypat
 @pytest.mark.parametrize("kind", ["wide", "long", "xlsx"])
 def test_a_lost_line_fails_the_export(staff, fall, people, kind, monkeypatch):
     before = files()
-    add = job.Shuffle.add
+    add = anonymise.Shuffle.add
 
     def forgetful(self, respondent, line):
         if respondent != str(people[3].pk).encode():
             add(self, respondent, line)
 
-    monkeypatch.setattr(job.Shuffle, "add", forgetful)
+    monkeypatch.setattr(anonymise.Shuffle, "add", forgetful)
     export = made(staff.state, fall, format=kind)
     assert export.job.state == Job.State.FAILED
     assert export.file_name == ""

@@ -51,7 +51,9 @@ def test_a_panel_has_no_names(staff):
 def test_only_a_panel_has_a_project(staff):
     project = PanelProject.objects.create(name="Study", by=staff.dana)
     create(staff, is_panel=True, project=project)
-    with pytest.raises(IntegrityError, match="only_a_panel_has_a_project"):
+    with pytest.raises(
+        IntegrityError, match="only_a_panel_or_a_key_table_has_a_project"
+    ):
         create(staff, project=project)
 
 

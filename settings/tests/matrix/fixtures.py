@@ -36,6 +36,7 @@ from reports.models import (
     Calibration,
     Export,
     ImportedBenchmark,
+    PanelProject,
     ReportArchive,
     ResultsRollUp,
     ScoreRow,
@@ -138,6 +139,10 @@ class PlaceObjects:
     @property
     def marks(self) -> list[str]:
         return [self.mark, *self.secrets]
+
+
+# A public key, to which nobody has the private one.
+AGE_KEY = "age1f964pal4m88ram0xempmkc2j0n2qcmnkhxz0htg9v6dmwgw9m3gsz7kygr"
 
 
 @dataclass(frozen=True)
@@ -283,6 +288,8 @@ ROUTE_PARAMETERS = (
     RouteParameter("rates_school* pk", pk_of("school")),
     RouteParameter("rates_district* pk", pk_of("district")),
     RouteParameter("export_detail pk", pk_of("export"), shared=True),
+    # Of the state, whatever its name says.
+    RouteParameter("project_* pk", pk_of("project")),
     # State administrators see the export's page, but never the file.
     RouteParameter("export_* pk", pk_of("export"), shared=True, only_user="analyst"),
     RouteParameter("* school_id", pk_of("school")),
@@ -637,6 +644,13 @@ def create_files(
         ),
         "export": create_export(
             mark, administration, analyst, {"districts": [district.pk]}
+        ),
+        "project": PanelProject.objects.create(
+            name=f"Project {mark}",
+            purpose=f"Research about {mark}",
+            people=f"Researchers of {mark}",
+            ends_on=timezone.localdate() + timedelta(days=30),
+            by=administrator,
         ),
         "report_archive": create_report_archive(
             mark, administration, administrator, district
@@ -1255,6 +1269,15 @@ def forms_for(route: Route, place: PlaceObjects) -> list[FormData]:
         "export_new": [
             {**export, "school": school},
             {**export, "district": district},
+        ],
+        "export_return": [
+            {
+                "administrations": place.objects["shared"].pk,
+                "district": district,
+                "reason": names["reason"],
+                "encryption": "key",
+                "public_key": AGE_KEY,
+            }
         ],
         "staff_invite": [
             {**invitation, "role": "coordinator", "school": school},
