@@ -26,10 +26,10 @@ from survey.taking.published import published_survey
 
 # Random, so that no text of a survey can contain a placeholder.
 MARK = secrets.token_hex(8)
-NOW, TOKEN, TAG, DATA, ACCENT, LOGO, HELP, MISSING, NOTICE = (
+NOW, TOKEN, TAG, DATA, ACCENT, LOGO, HELP, MISSING, NOTICE, DECLINE = (
     f"{MARK}-{key}"
     for key in ("now", "token", "tag", "data", "accent", "logo", "help")
-    + ("missing", "notice")
+    + ("missing", "notice", "decline")
 )
 
 
@@ -45,10 +45,13 @@ def survey_page(
     data: Mapping[str, object],
     place: PlaceOnPage = NOWHERE,
     missing: str = "",
+    *,
+    may_decline: bool = False,
 ) -> str:
     """Return the survey's page. `data` are `bootstrap_data` of the request.
 
-    `missing` is the language chosen at login, if the survey lacks it.
+    `missing` is the language chosen at login, if the survey lacks it. With
+    `may_decline`, the first page offers not to take part.
     """
     make = prepared_survey if settings.COMPRESS_OFFLINE else render_survey
     language = str(data["language"])
@@ -56,6 +59,8 @@ def survey_page(
     return fill_in(
         make(digest, language, role),
         {
+            # Holds the tag's place.
+            DECLINE: render_decline(language, role) if may_decline else "",
             TAG: str(data["tag"]),
             DATA: json_script(data, "take"),
             ACCENT: accent,
@@ -119,8 +124,17 @@ def render_survey(digest: str, language: str, role: str) -> str:
             "help": HELP,
             "missing": MISSING,
             "language_notice": NOTICE,
+            "decline": DECLINE,
         },
     )
+
+
+@lru_cache(maxsize=256)
+def render_decline(language: str, role: str) -> SafeString:
+    """Return the link by which a person does not take part."""
+    words = messages.messages_in(language, role)
+    context = {"words": words, "survey_language": language, "tag": TAG}
+    return render_to_string("survey/_decline.html", context)
 
 
 @lru_cache(maxsize=1024)
