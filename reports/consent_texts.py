@@ -47,8 +47,9 @@ def consent_texts(
     `offered` is from `versions_offered`. In the language in which the person
     finished; in all of them where this is unknown, for nobody stored it.
     """
-    start = person.started_at or answer.saved_at
-    digests = versions_between(offered, start, answer.saved_at)
+    # The clocks of two hosts may differ a little.
+    end = answer.saved_at
+    digests = versions_between(offered, min(person.started_at or end, end), end)
     published = PublishedSurvey.objects.in_bulk(digests)
     for digest in digests:
         definition = load_definition(published[digest].definition)

@@ -24,7 +24,8 @@ from survey.tests.conftest import (  # noqa: F401
 # Fixtures are imported, and then arguments of the same name.
 # ruff: noqa: F811
 
-pytestmark = pytest.mark.django_db
+# The time of a save is that of its own transaction.
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def pages_with(text: str):

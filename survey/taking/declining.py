@@ -113,6 +113,8 @@ def _ask(request: HttpRequest, session: RespondentSession) -> HttpResponse:
         **frame_context(published, language, saved.role),
         "place": saved.place,
         "tag": session.tag,
+        # The footer leads to no page where people would lose sight of their survey.
+        "take": True,
     }
     return render(request, "survey/survey_decline.html", context)
 

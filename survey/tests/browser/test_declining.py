@@ -36,6 +36,8 @@ def test_a_person_declines_on_the_first_page_alone(begin, maya):  # noqa: F811
     assert violations(page) == []
     # A second thought.
     page.get_by_role("link", name="Back to the questions").click()
+    is_on(page, 2)
+    page.get_by_role("button", name="Back").click()
     is_on(page, 1)
     page.get_by_role("link", name=LINK).click()
     page.get_by_role("button", name=LINK).click()
