@@ -493,6 +493,8 @@ def test_a_coordinator_sees_who_declined_and_takes_a_mistake_back(
     text = text_of(client.get(person_url(administration, maya)))
     assert "do not want to take part" in text
 
+    page = client.get(person_url(administration, maya, "reopen/"))
+    assert "by mistake that they do not want to take part" in text_of(page)
     client.post(person_url(administration, maya, "reopen/"))
     maya.refresh_from_db()
     assert maya.declined_at is None and maya.completed_at is None
