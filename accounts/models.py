@@ -186,6 +186,31 @@ class Logo(Table, taking="SELECT"):
         return self.name
 
 
+class PublicText(Table, reason="a few texts of the installation"):
+    """What the state says on a public page, in one language.
+
+    See `survey.console.settings.public_texts`.
+    """
+
+    class Kind(models.TextChoices):
+        PRIVACY = "privacy", _("Privacy")
+        ACCESSIBILITY = "accessibility", _("Accessibility")
+
+    kind = models.CharField(max_length=16, choices=Kind)
+    language = models.CharField(max_length=16)
+    text = models.TextField()
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(
+                fields=("kind", "language"), name="one_public_text_per_language"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.kind} ({self.language})"
+
+
 # The place that stays has its own.
 class PlaceSettings(
     Table, taking="SELECT", district=Reference.DELETED, school=Reference.DELETED
@@ -236,6 +261,8 @@ class PlaceSettings(
     answers_most_days = models.PositiveIntegerField(null=True, blank=True)
     # Of the state alone: the help site is open to everyone.
     public_help = models.BooleanField(default=False, db_default=False)
+    # Of the state alone: families can read the questions of surveys.
+    public_questions = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         verbose_name_plural = "place settings"
@@ -286,6 +313,10 @@ class PlaceSettings(
             models.CheckConstraint(
                 condition=Q(public_help=False) | Q(district=None, school=None),
                 name="only_the_state_opens_the_help",
+            ),
+            models.CheckConstraint(
+                condition=Q(public_questions=False) | Q(district=None, school=None),
+                name="only_the_state_makes_questions_public",
             ),
         )
 

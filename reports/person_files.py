@@ -22,9 +22,16 @@ from django.utils.translation import gettext_noop
 from accounts.models import AuditEntry, School
 from accounts.permissions import Permissions
 from accounts.tables import Erasing
+from reports.consent_texts import CONSENT, consent_texts, versions_offered
 from survey.database.replica.reports import reports_database
 from survey.instrument.definitions.schema import SurveyDefinition, load_definition
-from survey.models import Administration, ListedId, PersonFile, Response
+from survey.models import (
+    Administration,
+    ListedId,
+    PersonFile,
+    Respondent,
+    Response,
+)
 from survey.models.erasure import ERASES
 from survey.people.erasing.erase import NOBODY
 from survey.people.erasing.stored import (
@@ -102,7 +109,7 @@ def stored_round(
                 answers = Response.objects.using(reports_database()).filter(
                     administration_id=administration_id, respondent_id=respondent
                 )
-                content = list(_answers(definition, answers))
+                content = list(_answers(administration, definition, answers))
             else:
                 content = [_row(row) for row in rows.order_by("pk")]
             _add(tables, model._meta.db_table, content)
@@ -150,9 +157,14 @@ def _text(row: Model, field: Field) -> str:
 
 
 def _answers(
-    definition: SurveyDefinition, answers: Iterable[Response]
+    administration: Administration,
+    definition: SurveyDefinition,
+    answers: Iterable[Response],
 ) -> Iterator[StoredRow]:
-    """Yield question, answer and time, in the order of the survey."""
+    """Yield question, answer and time, in the order of the survey.
+
+    Of a box of consent the texts too that the person may have read: 3 statements more.
+    """
     language = definition["languages"][0]["code"]
     by_item = {answer.item_id: answer for answer in answers}
     for name in definition["order"]:
@@ -168,16 +180,30 @@ def _answers(
         values = value.split() if item["kind"] == MULTIPLE else [value]
         text = ", ".join(words.get(part, part) for part in values)
         question = text_in(definition, item.get("label", {}), language) or name
-        yield StoredRow(
-            [
-                (_("Question"), question),
-                (_("Answer"), text or str(answer.get_state_display())),
-                (
-                    _("Saved at"),
-                    date_format(timezone.localtime(answer.saved_at), "DATETIME_FORMAT"),
-                ),
-            ]
-        )
+        cells = [
+            (_("Question"), question),
+            (_("Answer"), text or str(answer.get_state_display())),
+            (
+                _("Saved at"),
+                date_format(timezone.localtime(answer.saved_at), "DATETIME_FORMAT"),
+            ),
+        ]
+        if item["kind"] == CONSENT and answer.state == Response.State.ANSWERED:
+            cells += _consent_cells(administration, answer, name)
+        yield StoredRow(cells)
     # Items that a later version of the survey lacks.
     for answer in by_item.values():
         yield _row(answer)
+
+
+def _consent_cells(
+    administration: Administration, answer: Response, name: str
+) -> Iterator[tuple[str, str]]:
+    person = Respondent.objects.get(pk=answer.respondent_id)
+    offered = versions_offered(administration)
+    for shown in consent_texts(person, answer, name, offered):
+        label = _("Text that was shown: %(language)s, version %(version)s") % {
+            "language": shown.language,
+            "version": f"{shown.version} ({shown.digest[:12]})",
+        }
+        yield label, shown.text

@@ -8,6 +8,8 @@ from accounts.console.components import components
 from accounts.console.help_site import help_file, help_home
 from settings.monitoring.engineers import put_home_before
 from survey import urls as respondents
+from survey.console.settings.public_pages import public_page
+from survey.console.surveys.public_questions import public_questions
 from survey.fieldwork.emails.provider_events import email_events
 from survey.fieldwork.emails.unsubscribe import unsubscribe
 
@@ -30,6 +32,14 @@ urlpatterns = [
     path("help/", help_home, name="help_home"),
     path("help/<path:path>", help_file, name="help_file"),
     path("results/", include("reports.publishing.urls")),
+    path("questions/<slug:name>/", public_questions, name="public_questions"),
+    path("privacy/", public_page, {"kind": "privacy"}, name="privacy_page"),
+    path(
+        "accessibility/",
+        public_page,
+        {"kind": "accessibility"},
+        name="accessibility_page",
+    ),
     path("unsubscribe/<str:token>/", unsubscribe, name="unsubscribe"),
     path("email-events/", email_events, name="email_events"),
     path("", include(under(ANYONE, respondents.urlpatterns))),

@@ -5,7 +5,7 @@ from django.urls import path
 from survey.fieldwork.message_platforms.endpoint import message_person
 from survey.fieldwork.open_codes import views as open_codes
 from survey.people.schools import about, finder
-from survey.taking import offline, stop, views
+from survey.taking import declining, offline, stop, views
 from survey.taking.without_javascript import forms as plain_forms
 
 urlpatterns = [
@@ -28,6 +28,7 @@ urlpatterns = [
     path("take/pages/<int:n>/", views.survey_change_page, name="survey_change_page"),
     path("take/worker.js", offline.survey_worker, name="survey_worker"),
     path("take/stop/", stop.survey_stop, name="survey_stop"),
+    path("take/decline/", declining.survey_decline, name="survey_decline"),
     path("take/plain/", plain_forms.survey_plain_start, name="survey_plain_start"),
     path(
         "take/plain/<int:n>/",

@@ -323,6 +323,7 @@ add_words(
         "minimum_group": gettext_lazy("minimum group"),
         "coding_threshold": gettext_lazy("smallest percentage"),
         "public_help": gettext_lazy("help without logging in"),
+        "public_questions": gettext_lazy("questions on a public page"),
         "logo": gettext_lazy("logo"),
         "logo_id": gettext_lazy("logo"),
         "accent": gettext_lazy("accent color"),

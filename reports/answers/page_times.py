@@ -40,7 +40,10 @@ def page_times(administration: Administration, version: SurveyVersion) -> PageTi
     fewest = max(FEWEST_PEOPLE, administration.minimum_group)
     alias = reports_database()
     people = Respondent.objects.using(alias).filter(
-        administration=administration, completed_at__isnull=False, opted_out_at=None
+        administration=administration,
+        completed_at__isnull=False,
+        declined_at=None,
+        opted_out_at=None,
     )
     started = {
         person: moment

@@ -1,8 +1,9 @@
 """Read the people who count in results, and the groups in which they count.
 
-As in exports, people count who have started and have not opted out. As in response
-rates, they count in their `CountedGroup`: a change of the roster never shows in the
-results what one person has answered, also where it is no secret who has finished.
+As in exports, people count who have started, and neither opted out nor declined. As in
+response rates, they count in their `CountedGroup`: a change of the roster never shows
+in the results what one person has answered, also where it is no secret who has
+finished.
 So people who left the roster count no more, and people who joined it count, as soon
 as enough others did the same. Of all these, `counting` keeps those who answered at
 least one item, finished or not. People who were deleted, and trial links of a
@@ -34,7 +35,7 @@ PEOPLE = """
     FROM survey_respondent r
     LEFT JOIN survey_countedgroup c ON c.respondent_id = r.id
     WHERE r.administration_id = {administration}
-      AND r.started_at IS NOT NULL AND r.opted_out_at IS NULL
+      AND r.started_at IS NOT NULL AND r.opted_out_at IS NULL AND r.declined_at IS NULL
       AND (c.school_id IS NOT NULL
            OR c.respondent_id IS NULL AND r.withdrawn_at IS NULL)
 """

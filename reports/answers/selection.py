@@ -13,7 +13,7 @@ from survey.models import Administration
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Select the people in these places who have started and not opted out.
+    """Select people in these places who started, and neither opted out nor declined.
 
     Exports with names, and all counts of people in them, ask here who is in a file.
     Those without names have the `keys` of people of a release instead.
@@ -42,6 +42,7 @@ class Selection:
             "r.started_at IS NOT NULL",
             # A parent, or the person, has refused.
             "r.opted_out_at IS NULL",
+            "r.declined_at IS NULL",
         ]
         if self.reads_responses:
             # A start with an open code may be a look at the first page, or a

@@ -37,7 +37,7 @@ from reports.rates.rollup import AFTER_CLOSING
 from reports.releases.changes import saved_since
 from survey.models import Administration
 
-# The progress as `SchoolPeople` has it, and whether the person has opted out.
+# The progress as `SchoolPeople` has it, and whether the person opted out or declined.
 PROGRESS = """
 SELECT r.id, 4 * {at} + 2 * {finished} + {opted_out}
 FROM survey_respondent r
@@ -285,7 +285,7 @@ def _progress(mask: ReleaseMask, keys: Ints) -> tuple[Ints, NDArray[np.bool_]]:
     statement = PROGRESS.format(
         at=AT[connection.vendor],
         finished=number.format("r.completed_at IS NOT NULL"),
-        opted_out=number.format("r.opted_out_at IS NOT NULL"),
+        opted_out=number.format("coalesce(r.opted_out_at, r.declined_at) IS NOT NULL"),
         administration=int(mask.administration.pk),
         among=is_among(keys.tolist(), mask.alias),
     )

@@ -28,10 +28,12 @@ LIMITS = "SET LOCAL statement_timeout = '50s'; SET LOCAL work_mem = '128MB'"
 # People who began with an open code count once they have an answer: until then it
 # may have been a look at the first page, or a program. One look-up for each of these
 # people: with EXISTS, the planner may read all responses instead.
-# People count in their `CountedGroup` if they have one. The table is small, so
-# the join costs each other person one look-up in a hash table.
+# People who have declined stay invited, as refusals do in the rates of AAPOR, and
+# have not finished. People count in their `CountedGroup` if they have one. The table
+# is small, so the join costs each other person one look-up in a hash table.
 PEOPLE = """
-    SELECT r.administration_id, r.started_at, r.completed_at,
+    SELECT r.administration_id, r.started_at,
+           CASE WHEN r.declined_at IS NULL THEN r.completed_at END AS completed_at,
            CASE WHEN c.respondent_id IS NULL THEN r.school_id ELSE c.school_id END
            AS school_id,
            CASE WHEN c.respondent_id IS NULL THEN r.grade ELSE c.grade END AS grade

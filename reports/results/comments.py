@@ -146,6 +146,7 @@ def _read_blocks(
             pk__in=written,
             administration=administration,
             opted_out_at=None,
+            declined_at=None,
             withdrawn_at=None,
         ).values_list("pk", "school")
     )

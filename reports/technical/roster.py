@@ -22,7 +22,8 @@ ROSTER = """
 SELECT CASE WHEN c.respondent_id IS NULL THEN r.grade ELSE c.grade END,
        CASE WHEN c.respondent_id IS NULL THEN r.language ELSE c.language END,
        CASE WHEN c.respondent_id IS NULL THEN r.attributes ELSE c.attributes END,
-       count(*), count(r.started_at), count(r.completed_at)
+       count(*), count(r.started_at),
+       count(CASE WHEN r.declined_at IS NULL THEN r.completed_at END)
 FROM survey_respondent r
 LEFT JOIN survey_countedgroup c ON c.respondent_id = r.id
 WHERE r.administration_id = %s AND r.open_code_id IS NULL

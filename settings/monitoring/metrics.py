@@ -51,7 +51,7 @@ SAVE_OUTCOMES = {
 # More precise outcomes, which a view may set as `response.outcome`.
 VIEW_OUTCOMES = frozenset(
     ("retried", "superseded", "finished", "withdrawn", "closed", "reissued")
-    + ("uncertain", "resumed", "saved", "invalid")
+    + ("uncertain", "resumed", "saved", "invalid", "declined")
 )
 # A plain form is answered with the next page, so only its view knows the outcome.
 SAVE_VIEWS = frozenset(("survey_change_page", "survey_plain_page"))
@@ -176,7 +176,7 @@ saves = Counter(
     "groundswell_page_saves",
     "Page saves by outcome. saved: on disk. retried: already on disk."
     " superseded: a newer tab or device wrote. conflict: superseded, finished,"
-    " withdrawn or closed. session_over: the browser asks for the code again."
+    " declined, withdrawn or closed. session_over: the browser asks for the code again."
     " unavailable: no database; the browser keeps the page and retries."
     " failed: a defect, see the log. Only saved and retried are shown as saved.",
     ["outcome"],

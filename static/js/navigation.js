@@ -7,7 +7,7 @@ const DOUBLE_CLICK_TIME = 400;
 // In CSS pixels: two taps of one finger are not farther apart.
 const FINGER_WIDTH = 40;
 // Errors after which this tab can save nothing more, so moving on is in vain.
-const FINAL_ERRORS = ["superseded", "person", "finished", "closed", "withdrawn"];
+const FINAL_ERRORS = ["superseded", "person", "finished", "closed", "withdrawn", "declined"];
 
 export class Navigation {
   constructor(tab) {

@@ -51,7 +51,7 @@ export class Notices {
       Object.assign(notice, this.waysBack());
     } else if (halted.error === "closed") {
       Object.assign(notice, this.closedNotice());
-    } else if (this.unsavedPages().length) {
+    } else if (this.unsavedPages().length && halted.error !== "declined") {
       notice.text += ` ${messages.text("cannot_save")}`;
       notice.teacherCode = this.teacherCode(halted.error[0].toUpperCase());
     } else {

@@ -25,6 +25,8 @@ export class PageDisplay {
     this.backButton = document.getElementById("back");
     this.reviewButton = document.getElementById("to-review");
     this.stopButton = document.getElementById("stop");
+    // Where people may say that they do not take part; on the first page alone.
+    this.declineLink = document.getElementById("decline");
     this.announcer = document.getElementById("announce");
   }
 
@@ -116,9 +118,19 @@ export class PageDisplay {
     this.backButton.textContent = messages.text("back");
     this.nextButton.hidden = false;
     this.stopButton.hidden = false;
+    this.showDecline(survey.before(n) === null);
     const isLast = survey.after(n) === null;
     this.nextButton.textContent = messages.text(isLast ? "review" : "next");
     this.reviewButton.hidden = isLast || !this.tab.navigation.cameFromReview;
+  }
+
+  showDecline(isShown) {
+    if (!this.declineLink) return;
+    this.declineLink.hidden = !isShown;
+    const link = this.declineLink.querySelector("a");
+    const address = new URL(link.href);
+    address.searchParams.set("language", this.tab.language);
+    link.href = address.href;
   }
 
   // Says so when a page takes long to load. Returns a function that stops it.
@@ -184,5 +196,6 @@ export class PageDisplay {
     for (const button of [nextButton, backButton, reviewButton, stopButton]) {
       button.hidden = true;
     }
+    this.showDecline(false);
   }
 }

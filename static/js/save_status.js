@@ -33,6 +33,7 @@ const NOTICES = {
   finished: { title: "finished_elsewhere", text: "finished_elsewhere_help" },
   closed: { title: "closed_while", text: "closed_while_help" },
   withdrawn: { title: "withdrawn_while", text: "withdrawn_while_help" },
+  declined: { title: "declined_while", text: "declined_while_help" },
 };
 
 export class SaveStatus {

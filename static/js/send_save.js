@@ -4,7 +4,7 @@ export const SEND_TIMEOUT = 30000;
 const LONGEST_RETRY_AFTER = 15 * 60 * 1000;
 // Browsers refuse a keepalive request above 64 KB.
 const LARGEST_KEEPALIVE = 60000;
-const HALTING = ["superseded", "finished", "withdrawn", "closed"];
+const HALTING = ["superseded", "finished", "withdrawn", "declined", "closed"];
 const TEMPORARY = [408, 425, 429];
 
 // What the queue acts on:

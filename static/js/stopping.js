@@ -7,7 +7,7 @@ import { isMarkedStopping, markStopping, whenStoppingElsewhere } from "./forget_
 // A save takes longer only where something is wrong.
 const PATIENCE = 5000;
 // Errors after which the server takes no answer of this tab any more.
-const FINAL = ["person", "finished", "closed", "withdrawn"];
+const FINAL = ["person", "finished", "closed", "withdrawn", "declined"];
 
 export class Stopping {
   constructor(tab) {

@@ -197,6 +197,12 @@ SURVEYS = {
         "{who} changed the smallest percentage of results"
     ),
     "change who reads the help": gettext_noop("{who} changed who may read the help"),
+    "change whether questions are public": gettext_noop(
+        "{who} changed whether the questions of surveys are public"
+    ),
+    "change a public page": gettext_noop(
+        "{who} changed the page on privacy or accessibility"
+    ),
     "change name and logo": gettext_noop("{who} changed the name, logo or color"),
     "change time zone": gettext_noop("{who} changed the time zone of {subject}"),
     "change weekend": gettext_noop("{who} changed the weekend"),
@@ -267,6 +273,10 @@ WORDS = {
         "codes show earlier answers on new devices"
     ),
     "consent is required": gettext_lazy("consent is required"),
+    "people can decline on the first page": gettext_lazy(
+        "people can decline on the first page"
+    ),
+    "questions may be public": gettext_lazy("questions may be public"),
     "coordinators see who has finished": gettext_lazy(
         "coordinators see who has finished"
     ),

@@ -34,6 +34,7 @@ from survey.console.rosters.undo import roster_undo
 from survey.console.school_counts import views as counts
 from survey.console.schools import views as schools
 from survey.console.settings import place_views as place_pages
+from survey.console.settings import public_pages
 from survey.console.settings import retention as place_retention
 from survey.console.settings import views as settings
 from survey.console.settings.scope import PlaceConverter
@@ -102,6 +103,21 @@ urlpatterns = [
         "settings/<place:place>/retention/",
         place_retention.settings_retention,
         name="settings_retention",
+    ),
+    path(
+        "settings/state/pages/",
+        public_pages.settings_public_pages,
+        name="settings_public_pages",
+    ),
+    path(
+        "settings/state/pages/<slug:kind>/<slug:language>/",
+        public_pages.settings_public_page,
+        name="settings_public_page",
+    ),
+    path(
+        "settings/state/questions/",
+        settings.settings_questions,
+        name="settings_questions",
     ),
     path("settings/<place:place>/name/", settings.settings_name, name="settings_name"),
     path(

@@ -29,7 +29,8 @@ from survey.taking import messages
 SOURCES = ("accounts", "reports", "settings", "survey")
 # Read by engineers, or not the console's.
 LEFT_OUT = frozenset(("tests", "migrations", "management", "simulation"))
-# All texts of a school's report; `settings.LOCALE_PATHS` has its languages.
+# All texts of a school's report, and of public pages; `settings.LOCALE_PATHS` has
+# their languages.
 REPORT_SOURCES = frozenset(
     (
         "templates/reports/_school_report.html",
@@ -81,6 +82,13 @@ REPORT_SOURCES = frozenset(
         "reports/rates/rate_lines.py",
         "reports/rates/thresholds.py",
         "survey/models/administration.py",
+        # The public page of a survey's questions.
+        "templates/survey/console/_questionnaire.html",
+        "templates/survey/console/_questionnaire_page.html",
+        "survey/console/surveys/contents.py",
+        "survey/console/surveys/questionnaire.py",
+        "survey/console/surveys/rule_words.py",
+        "survey/instrument/drafts/rule_sentences.py",
     )
 )
 KEYWORDS = {

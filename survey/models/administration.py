@@ -135,6 +135,12 @@ class Administration(
     # Whether people of rosters can start only once their consent is recorded; fixed
     # as soon as anyone is invited. See `survey.people.opt_outs.consents`.
     requires_consent = models.BooleanField(default=False, db_default=False)
+    # Whether people on a roster may say on the first page that they do not want to
+    # take part; see `survey.taking.declining`.
+    allows_declining = models.BooleanField(default=False, db_default=False)
+    # Whether everybody may read the questions, where the state allows it; see
+    # `survey.console.surveys.public_questions`.
+    public_questions = models.BooleanField(default=True, db_default=True)
     # Only with COUNT, schools can hand out open codes: a person on a roster would
     # answer twice.
     denominator = models.CharField(
@@ -292,7 +298,8 @@ class Respondent(
     Table,
     reason="each save locks its own row",
     key="id",
-    taking="SELECT, INSERT, UPDATE (started_at, completed_at, response_language)",
+    taking="SELECT, INSERT,"
+    " UPDATE (started_at, completed_at, declined_at, response_language)",
     reports="SELECT",
     erasing=Erasing.EMPTIED,
     school=Reference.PEOPLE,
@@ -339,6 +346,9 @@ class Respondent(
     code_key_version = models.PositiveSmallIntegerField()
     started_at = models.DateTimeField(null=True, blank=True)
     completed_at = models.DateTimeField(null=True, blank=True)
+    # Set, with `completed_at`, for people who said that they do not want to take part.
+    # They were invited, have not finished, and their answers are in no new output.
+    declined_at = models.DateTimeField(null=True, blank=True)
     # The language in which the person finished. Kept when a survey is reopened, and
     # replaced by the next finish.
     response_language = models.CharField(
@@ -362,6 +372,10 @@ class Respondent(
             models.CheckConstraint(
                 condition=Q(completed_at__isnull=True) | Q(started_at__isnull=False),
                 name="completed_only_after_starting",
+            ),
+            models.CheckConstraint(
+                condition=Q(declined_at__isnull=True) | Q(completed_at__isnull=False),
+                name="people_who_declined_can_save_nothing_more",
             ),
             models.CheckConstraint(
                 condition=Q(opted_out_at__isnull=True) | Q(withdrawn_at__isnull=False),

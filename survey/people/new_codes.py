@@ -6,11 +6,11 @@ from contextlib import suppress
 from itertools import count
 
 from django.db import IntegrityError, connection, transaction
-from django.db.models import QuerySet
+from django.db.models import Case, F, QuerySet, When
 
 from survey.database import code_routes
 from survey.database.respondent_locks import lock_respondents
-from survey.fieldwork.message_platforms.hooks import people_changed
+from survey.fieldwork.message_platforms.hooks import people_changed, people_removed
 from survey.models import Respondent
 from survey.people import access_codes
 from survey.people.access_codes import current_version, digest_for
@@ -20,7 +20,8 @@ def reissue(*, respondent: Respondent) -> str:
     """Replace a person's code with a new one under the newest key; return it.
 
     One UPDATE. Of two calls at the same time, both succeed, and the later code
-    is valid.
+    is valid. It lets a person who has declined take part again, which ended only the
+    code of before; nobody is told whether this was so.
     """
     while True:
         issue, version = respondent.issue + 1, current_version()
@@ -34,12 +35,24 @@ def reissue(*, respondent: Respondent) -> str:
         # Before the code is valid: a route too many does no harm.
         with connection.cursor() as cursor:
             code_routes.add_routes(cursor, [digest_for(code, version)], [respondent.pk])
-        if unchanged.update(**changes):
+        goes_on = Case(When(declined_at=None, then=F("completed_at")))
+        if unchanged.update(**changes, completed_at=goes_on, declined_at=None):
             for name, value in changes.items():
                 setattr(respondent, name, value)
+            if respondent.declined_at:
+                # What message platforms read of it is never taken back by writing it.
+                people_removed([respondent.pk])
             people_changed([respondent.pk])
             return code
         respondent.refresh_from_db(fields=["issue"])
+
+
+def let_in_again(people: QuerySet[Respondent]) -> None:
+    """Let those of these people who declined take part again. 2 statements."""
+    declined = people.filter(declined_at__isnull=False)
+    keys = list(declined.values_list("pk", flat=True))
+    Respondent.objects.filter(pk__in=keys).update(completed_at=None, declined_at=None)
+    people_removed(keys)
 
 
 REISSUE_BATCH = 2000

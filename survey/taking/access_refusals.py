@@ -89,4 +89,8 @@ def end_session(request: HttpRequest, reason: str = "session") -> HttpResponse:
     if wants_json(request):
         status = 401 if reason in ("session", "reissued") else 409
         return JsonResponse(refusal(reason), status=status)
+    if reason == "declined":
+        response = redirect("survey_decline")
+        response["Location"] += f"?declined&language={login_language(request)}"
+        return response
     return redirect("survey_complete" if reason == "closed" else "survey_login")

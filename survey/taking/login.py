@@ -68,7 +68,7 @@ UPDATE survey_respondent SET started_at = %s WHERE id = %s AND started_at IS NUL
 RESPONDENT = """
 SELECT r.id, r.administration_id, r.issue, a.published_id, r.language,
        r.started_at, r.completed_at, r.withdrawn_at, a.opens_at, a.closes_at,
-       a.replays_answers, r.awaits_consent, {clock}, {only_device},
+       a.replays_answers, r.awaits_consent, r.declined_at, {clock}, {only_device},
        EXISTS (SELECT 1 FROM survey_devicelogin d
                WHERE d.respondent_id = r.id AND d.device = %s)
 FROM survey_respondent r
@@ -114,11 +114,15 @@ def log_in_respondent(typed: str, device: str = "") -> Login:
     respondent_id, administration_id, issue, digest, language = row[:5]
     started_at, completed_at, withdrawn_at = row[5:8]
     opens_at, closes_at = as_datetime(row[8]), as_datetime(row[9])
-    replays_answers, awaits_consent, clock, only_device, is_known = row[10:]
+    replays_answers, awaits_consent, declined_at, clock, only_device, is_known = row[
+        10:
+    ]
     if withdrawn_at:
         if awaits_consent:
             raise LoginRefused("consent_missing")
         raise LoginRefused("withdrawn")
+    if declined_at:
+        raise LoginRefused("declined")
     now = as_datetime(clock)
     if _count_login(respondent_id, issue, now) > MOST_LOGINS_PER_HOUR:
         raise LoginRefused("code_used_too_often")

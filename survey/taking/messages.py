@@ -28,7 +28,7 @@ FALLBACK = "en"
 # tests, and of what only the server writes begin like these; a tab does not need them.
 NOT_IN_TABS = (
     *("start_", "card_", "paper_", "slider_", "about_", "site_", "review_"),
-    *("module_", "test_", "limits_"),
+    *("module_", "test_", "limits_", "declining_"),
 )
 # Surveys come in more languages than there are messages for, so this lists
 # the right-to-left languages that a school is likely to have.

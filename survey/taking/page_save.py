@@ -43,6 +43,7 @@ ALLOWED_KEYS = REQUIRED_KEYS | {"seen", "shown"}
 REFUSALS = {
     Outcome.SUPERSEDED: (409, "superseded"),
     Outcome.FINISHED: (409, "finished"),
+    Outcome.DECLINED: (409, "declined"),
     Outcome.WITHDRAWN: (409, "withdrawn"),
     Outcome.CLOSED: (409, "closed"),
     Outcome.REISSUED: (401, "reissued"),

@@ -16,7 +16,7 @@ from django.middleware.csrf import get_token
 from django.template.loader import render_to_string
 from django.utils import timezone
 from django.utils.html import conditional_escape, json_script
-from django.utils.safestring import SafeString
+from django.utils.safestring import SafeString, mark_safe
 
 from survey.taking import messages
 from survey.taking.bootstrap import frame_context
@@ -26,10 +26,10 @@ from survey.taking.published import published_survey
 
 # Random, so that no text of a survey can contain a placeholder.
 MARK = secrets.token_hex(8)
-NOW, TOKEN, TAG, DATA, ACCENT, LOGO, HELP, MISSING, NOTICE, MAIN = (
+NOW, TOKEN, TAG, DATA, ACCENT, LOGO, HELP, MISSING, NOTICE, MAIN, DECLINE = (
     f"{MARK}-{key}-{MARK}"
     for key in ("now", "token", "tag", "data", "accent", "logo", "help")
-    + ("missing", "notice", "main")
+    + ("missing", "notice", "main", "decline")
 )
 
 
@@ -45,18 +45,25 @@ def survey_page(
     data: Mapping[str, object],
     place: PlaceOnPage = NOWHERE,
     missing: str = "",
+    *,
+    may_decline: bool = False,
 ) -> str:
     """Return the survey's page. `data` are `bootstrap_data` of the request.
 
-    `missing` is the language chosen at login, if the survey lacks it.
+    `missing` is the language chosen at login, if the survey lacks it. With
+    `may_decline`, the first page offers not to take part.
     """
     make = prepared_survey if settings.COMPRESS_OFFLINE else render_survey
     language = str(data["language"])
     accent, mark, help = render_place(place, language, role, is_inside=True)
+    tag, decline = str(data["tag"]), ""
+    if may_decline:
+        decline = mark_safe(fill_in(render_decline(language, role), {TAG: tag}))  # noqa: S308
     return fill_in(
         make(digest, language, role),
         {
-            TAG: str(data["tag"]),
+            DECLINE: decline,
+            TAG: tag,
             DATA: json_script(data, "take"),
             ACCENT: accent,
             LOGO: mark,
@@ -165,8 +172,17 @@ def render_survey(digest: str, language: str, role: str) -> str:
             "help": HELP,
             "missing": MISSING,
             "language_notice": NOTICE,
+            "decline": DECLINE,
         },
     )
+
+
+@lru_cache(maxsize=256)
+def render_decline(language: str, role: str) -> SafeString:
+    """Return the link by which a person does not take part."""
+    words = messages.messages_in(language, role)
+    context = {"words": words, "survey_language": language, "tag": TAG}
+    return render_to_string("survey/_decline.html", context)
 
 
 @lru_cache(maxsize=1024)

@@ -21,15 +21,16 @@ from survey.taking.storage import GRACE, as_datetime
 # in every row, which took longer to send and to read than the answers.
 SAVED_ANSWERS = """
 SELECT NULL AS item_id, NULL AS value, NULL AS revision, r.issue, r.completed_at,
-       r.withdrawn_at, a.closes_at, {clock}, a.replays_answers, {only_device}, a.role,
-       a.district_pages_limit, {place}
+       r.withdrawn_at, r.declined_at, a.closes_at, {clock}, a.replays_answers,
+       {only_device}, a.role, a.district_pages_limit,
+       a.allows_declining AND r.open_code_id IS NULL, {place}
 FROM survey_respondent r
 JOIN survey_administration a ON a.id = r.administration_id
 {place_joins}
 WHERE r.id = %s AND r.administration_id = %s
 UNION ALL
 SELECT x.item_id, x.value, x.revision, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-       NULL, NULL
+       NULL, NULL, NULL, NULL
 FROM survey_response x
 WHERE x.administration_id = %s AND x.respondent_id = %s
 """
@@ -68,6 +69,8 @@ class SavedAnswers:
     role: str
     # Most pages that a district may add after this round; 0: none.
     district_pages: int = 0
+    # Whether the first page offers not to take part.
+    may_decline: bool = False
     # Of each stored row, by the item's id.
     revisions: Mapping[int, int] = field(default_factory=dict)
     # What the page around the survey shows of the school.
@@ -75,7 +78,10 @@ class SavedAnswers:
 
 
 class SessionEnded(Exception):
-    """This person may not go on: `reissued`, `withdrawn`, `closed` or `session`."""
+    """This person may not go on.
+
+    `reissued`, `withdrawn`, `declined`, `closed` or `session`.
+    """
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -110,14 +116,16 @@ def read_saved_answers(
     person = next((row[3:] for row in fetched if row[0] is None), None)
     if person is None or person[2] is not None:
         raise SessionEnded("withdrawn")
-    issue, completed_at, _, closes_at, clock = person[:5]
-    replays_answers, only_device, role, district_pages, place = person[5:]
+    issue, completed_at, _, declined_at, closes_at, clock = person[:6]
+    replays_answers, only_device, role, district_pages, may_decline, place = person[6:]
     hidden = not replays_answers and (not device or only_device != device)
     is_finished = completed_at is not None
     if hidden:
         completed_at = None
     if issue != session.issue:
         raise SessionEnded("reissued")
+    if declined_at is not None:
+        raise SessionEnded("declined")
     closes_at = as_datetime(closes_at)
     clock = clock or now_in_microseconds()
     # As for a page save: only if the clock of this host says so too.
@@ -149,6 +157,7 @@ def read_saved_answers(
         is_finished=is_finished,
         role=role,
         district_pages=district_pages,
+        may_decline=bool(may_decline),
         revisions=revisions,
         place=places.parse_place(place),
     )

@@ -36,6 +36,7 @@ class Outcome(Enum):
     SAVED = "saved"
     SUPERSEDED = "superseded"
     FINISHED = "finished"
+    DECLINED = "declined"
     WITHDRAWN = "withdrawn"
     CLOSED = "closed"
     REISSUED = "reissued"
@@ -129,7 +130,7 @@ WHERE r.id = %s AND r.administration_id = %s AND r.issue = %s
 """
 
 CURRENT_ROWS = """
-SELECT r.issue, r.completed_at, r.withdrawn_at, a.closes_at,
+SELECT r.issue, r.completed_at, r.declined_at, r.withdrawn_at, a.closes_at,
        x.item_id, x.state, x.value, x.revision, x.saved_at
 FROM survey_respondent r
 JOIN survey_administration a ON a.id = r.administration_id
@@ -256,18 +257,22 @@ def _explain_refusal(
     if not stored_rows:
         return Receipt(Outcome.WITHDRAWN)
     sent = {(row.item_id, row.state, row.value, revision) for row in rows}
-    if sent == {tuple(row[4:8]) for row in stored_rows}:
-        return Receipt(Outcome.SAVED, as_datetime(stored_rows[0][8]), retried=True)
-    current_issue, completed_at, withdrawn_at, closes_at = stored_rows[0][:4]
+    if sent == {tuple(row[5:9]) for row in stored_rows}:
+        return Receipt(Outcome.SAVED, as_datetime(stored_rows[0][9]), retried=True)
+    current_issue, completed_at, declined_at, withdrawn_at, closes_at = stored_rows[0][
+        :5
+    ]
     if withdrawn_at is not None:
         return Receipt(Outcome.WITHDRAWN)
     if current_issue != issue:
         return Receipt(Outcome.REISSUED)
+    if declined_at is not None:
+        return Receipt(Outcome.DECLINED)
     if completed_at is not None:
         return Receipt(Outcome.FINISHED)
     if datetime.now(UTC) >= as_datetime(closes_at) + GRACE:
         return Receipt(Outcome.CLOSED)
-    stored = [row[7] for row in stored_rows if row[7] is not None]
+    stored = [row[8] for row in stored_rows if row[8] is not None]
     if all(_may_replace(saved, revision, rows_seen) for saved in stored):
         return Receipt(Outcome.UNCERTAIN)
     return Receipt(Outcome.SUPERSEDED)

@@ -168,7 +168,14 @@ def survey_display(request: HttpRequest) -> HttpResponse:
     if saved.completed_at:
         return redirect("survey_complete")
     missing = missing_language(request.GET.get("missing", ""), published.definition)
-    page = survey_page(session.digest, saved.role, data, saved.place, missing)
+    page = survey_page(
+        session.digest,
+        saved.role,
+        data,
+        saved.place,
+        missing,
+        may_decline=saved.may_decline,
+    )
     response = HttpResponse(page)
     if session.needs_extension():
         extend_session(request)

@@ -35,6 +35,7 @@ from reports.console.rates.plots import place_bars
 from reports.console.schools import coordinators_of
 from reports.models import Curve
 from reports.rates import time_series, visible_rates, visible_totals
+from reports.rates.declines import declines_in_words
 from reports.rates.freshness import groups_in_words
 from reports.rates.progress_pace import calendars_for
 from reports.rates.rate_lines import RateTotal, SchoolRateLine, is_open
@@ -141,6 +142,9 @@ def _list_context(
     total, figures = totals
     figures, curves = total_with_last_week(figures, level, place)
     total = figures or total
+    schools = request.permissions.schools(Capability.SEE_RATES)
+    if level == Curve.Level.DISTRICT:
+        schools = schools.filter(district=place)
     return {
         **board.context(),
         # Totals are only made for users who see all of their schools.
@@ -148,6 +152,7 @@ def _list_context(
             request, chosen, level, place, figures, sees_all=True, curves=curves
         ),
         "total": total,
+        "declined": declines_in_words(chosen, schools) if total else "",
         "groups": groups_in_words(chosen, total.waiting if total else 0),
         "lines": lines,
         "empty": EmptyColumns.of(chosen, lines),

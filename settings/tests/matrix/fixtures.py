@@ -184,6 +184,14 @@ ROUTE_PARAMETERS = (
     RouteParameter("survey_content n", lambda place, route: 1, owned=False),
     # The link in an e-mail, which everybody may have been sent.
     RouteParameter("help_file path", lambda place, route: "en/", owned=False),
+    # Public where the state allows it; survey/tests/console holds what it shows.
+    RouteParameter("public_questions name", lambda place, route: "x", owned=False),
+    RouteParameter(
+        "settings_public_page kind", lambda place, route: "privacy", owned=False
+    ),
+    RouteParameter(
+        "settings_public_page language", lambda place, route: "en", owned=False
+    ),
     RouteParameter("unsubscribe token", lambda place, route: "1:x", owned=False),
     # A school's page is public; survey/tests/schools holds what it shows. Here it
     # only has to change nothing.

@@ -77,6 +77,8 @@ PRIVACY_FIELDS = {
 # Shown under "More settings".
 FOLDED = (
     "consent_shows_finished",
+    "allows_declining",
+    "public_questions",
     "replays_answers",
     "messages_have_names",
     "messages_have_codes",
@@ -200,6 +202,25 @@ class AdministrationForm(forms.Form):
         required=False,
         label=_("With consent first: coordinators also see who has finished, by name"),
         help_text=_("Not available for teachers."),
+    )
+    allows_declining = forms.BooleanField(
+        required=False,
+        initial=True,
+        label=_("People can say on the first page that they do not want to take part"),
+        help_text=_(
+            "Their code ends, they get no reminders, and what they answered before is"
+            " in no result. They count as invited. For people with a code of their"
+            " own; leave it out only where taking part is required."
+        ),
+    )
+    public_questions = forms.BooleanField(
+        required=False,
+        initial=True,
+        label=_("Families can read the questions on a public page"),
+        help_text=_(
+            "Without logging in, also before the survey opens. Only if the state"
+            " allows it."
+        ),
     )
     replays_answers = forms.BooleanField(
         required=False,
@@ -450,6 +471,8 @@ class ChangeAdministrationForm(AdministrationForm):
                 "subgroups": plan.subgroups,
                 "minimum_group": plan.minimum_group,
                 "joins_waves": plan.joins_waves,
+                "allows_declining": plan.allows_declining,
+                "public_questions": plan.public_questions,
                 "replays_answers": plan.replays_answers,
                 "messages_have_names": plan.messages_have_names,
                 "messages_have_codes": plan.messages_have_codes,
@@ -515,6 +538,8 @@ class ChangeAdministrationForm(AdministrationForm):
             subgroups=cleaned["subgroups"],
             minimum_group=cleaned["minimum_group"],
             joins_waves=cleaned["joins_waves"],
+            allows_declining=cleaned["allows_declining"],
+            public_questions=cleaned["public_questions"],
             replays_answers=cleaned["replays_answers"],
             messages_have_names=cleaned["messages_have_names"],
             messages_have_codes=cleaned["messages_have_codes"],

@@ -230,7 +230,9 @@ def _take_suggestions(draft: Draft, permissions: Permissions) -> None:
         )
         for name in form.fields:
             field = form[name]
-            value = field.field.widget.format_value(field.value())
+            shown = field.value()
+            # A box has no value of its own: ticked, browsers send this.
+            value = "on" if shown is True else field.field.widget.format_value(shown)
             values = value if isinstance(value, list) else [value]
             draft.values[name] = [text for text in values if text]
         draft.done.append(step.name)
@@ -449,6 +451,8 @@ def _privacy_facts(form: OpenAdministrationForm) -> Iterator[str]:
         }[Privacy(privacy)]
     for name in (
         "consent_shows_finished",
+        "allows_declining",
+        "public_questions",
         "replays_answers",
         "messages_have_names",
         "messages_have_codes",
@@ -532,6 +536,8 @@ def _open(request: StaffRequest, form: OpenAdministrationForm) -> Administration
             subgroups=cleaned["subgroups"],
             minimum_group=cleaned["minimum_group"],
             joins_waves=cleaned["joins_waves"],
+            allows_declining=cleaned["allows_declining"],
+            public_questions=cleaned["public_questions"],
             replays_answers=cleaned["replays_answers"],
             messages_have_names=cleaned["messages_have_names"],
             messages_have_codes=cleaned["messages_have_codes"],

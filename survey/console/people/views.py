@@ -74,7 +74,11 @@ PROGRESS: StatusFilters = {
     ),
     "finished": (
         gettext_lazy("Finished"),
-        Q(completed_at__isnull=False, withdrawn_at=None),
+        Q(completed_at__isnull=False, declined_at=None, withdrawn_at=None),
+    ),
+    "declined": (
+        gettext_lazy("Declined"),
+        Q(declined_at__isnull=False, withdrawn_at=None),
     ),
 }
 INVITATION: StatusFilters = {

@@ -153,6 +153,14 @@ class HelpForm(forms.Form):
     )
 
 
+class PublicQuestionsForm(forms.Form):
+    public_questions = forms.BooleanField(
+        label=gettext_lazy("Families can read the questions of surveys"),
+        required=False,
+        help_text=gettext_lazy("Owners of survey rounds can leave single rounds out."),
+    )
+
+
 class NameForm(forms.Form):
     name = forms.CharField(
         label=gettext_lazy("Name"),

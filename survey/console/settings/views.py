@@ -43,6 +43,7 @@ from survey.console.settings.forms import (
     HelpForm,
     MinimumGroupForm,
     NameForm,
+    PublicQuestionsForm,
     ThresholdsForm,
     TimeZoneForm,
 )
@@ -100,6 +101,7 @@ def settings_place(request: StaffRequest, place: str) -> HttpResponse:
         "coding_threshold": setting_of(target, levels, "coding_threshold"),
         "default_coding_threshold": DEFAULT_CODING_THRESHOLD,
         "public_help": setting_of(target, levels, "public_help"),
+        "public_questions": setting_of(target, levels, "public_questions"),
         "name": setting_of(target, levels, "name"),
         "logo": logo,
         "accent": setting_of(target, levels, "accent"),
@@ -231,6 +233,28 @@ def settings_help(request: StaffRequest) -> HttpResponse:
         )
     context = {**about_place(request, state), "form": form}
     return render(request, "survey/console/settings_help.html", context)
+
+
+@needs(C.MANAGE_SURVEYS)
+@require_http_methods(["GET", "HEAD", "POST"])
+def settings_questions(request: StaffRequest) -> HttpResponse:
+    """Choose whether the questions of surveys are on public pages."""
+    state = place_or_404(request, STATE, C.MANAGE_SURVEYS)
+    # A box that is not ticked is not sent.
+    form = PublicQuestionsForm(
+        request.POST if request.method == "POST" else None,
+        initial=own_values(state, "public_questions"),
+    )
+    if form.is_valid():
+        return _change(
+            request,
+            state,
+            "change whether questions are public",
+            {"public_questions": form.cleaned_data["public_questions"]},
+            _("The setting was saved. Pages follow it within a minute."),
+        )
+    context = {**about_place(request, state), "form": form}
+    return render(request, "survey/console/settings_questions.html", context)
 
 
 @needs(C.MANAGE_SURVEYS)

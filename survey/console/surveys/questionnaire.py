@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from django.conf import settings
 from django.http import HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from accounts.access import needs
 from accounts.http import StaffRequest
 from accounts.language import language_to_read
+from accounts.models import PlaceSettings
 from accounts.permissions import Capability
 from survey.console.surveys.contents import KIND_WORDS
 from survey.console.surveys.rule_words import RuleWords
@@ -22,7 +25,7 @@ from survey.instrument.definitions.schema import (
     BlockDefinition,
     SurveyDefinition,
 )
-from survey.models import PublishedSurvey
+from survey.models import Administration, PublishedSurvey
 from survey.taking.published import published_survey
 from survey.taking.rendering import Localizer, Text
 
@@ -79,8 +82,22 @@ def administration_questionnaire(request: StaffRequest, pk: int) -> HttpResponse
             "languages": definition["languages"],
             "language": chosen,
             "pages": pages_of(definition, language),
+            "public_address": address_of_questions(administration),
         },
     )
+
+
+def address_of_questions(administration: Administration) -> str:
+    """Return the public address of the questions, or "" where it shows none.
+
+    At most 1 statement.
+    """
+    if not administration.public_questions:
+        return ""
+    if not PlaceSettings.objects.filter(public_questions=True).exists():
+        return ""
+    address = reverse("public_questions", args=[administration.name])
+    return f"{settings.PUBLIC_ADDRESS}{address}"
 
 
 def pages_of(definition: SurveyDefinition, language: str) -> list[QuestionnairePage]:

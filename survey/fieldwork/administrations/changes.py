@@ -63,6 +63,8 @@ def open_administration(
     messages_have_names: bool = False,
     messages_have_codes: bool = False,
     requires_consent: bool = False,
+    allows_declining: bool = False,
+    public_questions: bool = True,
     district_pages_limit: int = 0,
     module_of: Administration | None = None,
     by: User | str | None = None,
@@ -100,6 +102,8 @@ def open_administration(
         messages_have_names=messages_have_names,
         messages_have_codes=messages_have_codes,
         requires_consent=requires_consent,
+        allows_declining=allows_declining,
+        public_questions=public_questions,
         district_pages_limit=district_pages_limit,
         module_of=module_of,
     )

@@ -39,6 +39,8 @@ class AdministrationPlan:
     messages_have_names: bool
     messages_have_codes: bool
     requires_consent: bool
+    allows_declining: bool
+    public_questions: bool
     district_pages_limit: int
 
 
@@ -113,5 +115,7 @@ def _audit_values(plan: AdministrationPlan) -> Mapping[str, object]:
         "minimum group in exports": plan.minimum_group,
         "answers can be joined with other waves": plan.joins_waves,
         "consent is required": plan.requires_consent,
+        "people can decline on the first page": plan.allows_declining,
+        "questions may be public": plan.public_questions,
         "pages that a district may add": plan.district_pages_limit,
     }

@@ -218,7 +218,9 @@ def count_progress(administration: Administration) -> ProgressCounts:
             Q(counted=None, withdrawn_at=None) | Q(counted__school__isnull=False)
         )
     counts = people.aggregate(
-        invited=Count("pk"), started=Count("started_at"), finished=Count("completed_at")
+        invited=Count("pk"),
+        started=Count("started_at"),
+        finished=Count("completed_at", filter=Q(declined_at=None)),
     )
     return ProgressCounts(
         not_started=counts["invited"] - counts["started"],

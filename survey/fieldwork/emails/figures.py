@@ -86,7 +86,11 @@ def _count(schedule: EmailSchedule) -> dict[int, dict[str, int]]:
             repeated=Count("pk", filter=Q(repeated=True)),
             finished_since=Count(
                 "pk",
-                filter=sent & Q(respondent__completed_at__gt=F("recorded_at")),
+                filter=sent
+                & Q(
+                    respondent__completed_at__gt=F("recorded_at"),
+                    respondent__declined_at=None,
+                ),
             ),
             opted_out=Count("pk", filter=Exists(opted_out)),
         )

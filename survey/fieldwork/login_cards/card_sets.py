@@ -28,7 +28,7 @@ from survey.fieldwork.login_cards.refusals import (
     schools_left_out,
 )
 from survey.models import Administration, CardSet, Respondent
-from survey.people.new_codes import reissue_all
+from survey.people.new_codes import let_in_again, reissue_all
 from survey.work.job_turns import refuse_many
 from survey.work.jobs import JobRefused, Progress
 from survey.work.requested_files import keep_files, makes, order
@@ -330,6 +330,9 @@ def reissue_once(card_set: CardSet) -> int:
     if not unissued.update(reissued_at=timezone.now()):
         return 0
     # Rolled back together with the mark if the worker dies.
+    if card_set.respondent_id:
+        # Asked for by the person, while new cards for everybody change no decision.
+        let_in_again(people_in(card_set))
     count = reissue_all(people_in(card_set))
     administration_id, school = card_set.administration_id, card_set.school
     outdated = _sets_with_codes_of(administration_id, school).exclude(pk=card_set.pk)

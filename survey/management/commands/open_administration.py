@@ -57,6 +57,11 @@ class Command(BaseCommand):
             help="a code shows earlier answers on every device",
         )
         parser.add_argument(
+            "--allows-declining",
+            action="store_true",
+            help="people can say on the first page that they do not want to take part",
+        )
+        parser.add_argument(
             "--subgroup",
             action="append",
             metavar="COLUMN: VALUES",
@@ -97,6 +102,7 @@ class Command(BaseCommand):
                     schools=[_school(codes) for codes in options["for_school"]],
                     coordinators_see_finished=options["coordinators_see_finished"],
                     replays_answers=options["replays_answers"],
+                    allows_declining=options["allows_declining"],
                     subgroups=(
                         None
                         if options["subgroup"] is None

@@ -45,6 +45,7 @@ COLUMNS: Mapping[str, StrOrPromise] = {
     "claimed_at": _("Time"),
     "classroom": _("Class"),
     "completed_at": _("Finished at"),
+    "declined_at": _("Declined at"),
     "created_at": _("Requested at"),
     "deleted_at": _("Deleted at"),
     "email": _("E-mail address"),

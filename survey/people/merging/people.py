@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
+from django.db.models import Value
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from accounts.models import District, School
@@ -221,6 +223,14 @@ def withdraw_duplicate(
             Respondent.objects.filter(pk=survivor.pk).update(withdrawn_at=None)
     if duplicate.opted_out_at or survivor.opted_out_at:
         carry_over(writer, duplicate, survivor)
+    if duplicate.declined_at:
+        # A decision not to take part counts for both records, unless the person has
+        # finished with the other one.
+        Respondent.objects.filter(pk=survivor.pk, completed_at=None).update(
+            started_at=Coalesce("started_at", Value(duplicate.started_at)),
+            completed_at=duplicate.completed_at,
+            declined_at=duplicate.declined_at,
+        )
     Identity.objects.filter(pk=duplicate.pk).delete()
     # IDs of earlier joins lead to the record that is there.
     joined = RecordJoin.objects.filter(kept=duplicate, state=RecordJoin.State.JOINED)

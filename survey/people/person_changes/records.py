@@ -162,7 +162,7 @@ def bring_back_person(
 def reopen_survey(
     current: Respondent, *, by: User, request: HttpRequest | None = None
 ) -> None:
-    """Let a person who has finished change the answers. Raises PersonConflict.
+    """Let a person who has finished, or declined, go on. Raises PersonConflict.
 
     Not where it is confidential who has finished: it would tell.
     """
@@ -173,7 +173,7 @@ def reopen_survey(
         raise PersonConflict(_(NOT_FINISHED))
     if current.withdrawn_at or timezone.now() >= administration.closes_at:
         raise PersonConflict(_(CANNOT_GO_ON))
-    Respondent.objects.filter(pk=current.pk).update(completed_at=None)
+    Respondent.objects.filter(pk=current.pk).update(completed_at=None, declined_at=None)
     # What message platforms read about finishing is never taken back by writing it.
     people_removed([current.pk])
     _record("reopen a finished survey", current, by, request)

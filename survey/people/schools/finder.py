@@ -172,6 +172,7 @@ def _shown(survey: OpenSurvey, language: str, zone: tzinfo) -> dict[str, object]
         "closes": closes,
         "for_anyone": survey.for_anyone,
         "code": survey.code,
+        "questions": survey.questions,
     }
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Q
+from django.db.models import Exists, Q
 from django.utils import timezone
 
-from accounts.models import SchoolListing
+from accounts.models import PlaceSettings, SchoolListing
 from survey.models import Administration, Denominator, OpenCode
 from survey.people.access_codes import format_code
 from survey.taking.published import Published, published_survey
@@ -24,6 +24,8 @@ class OpenSurvey:
     for_anyone: bool
     # As on posters; empty: the school does not publish one.
     code: str
+    # The short name of the administration, if its questions are on a public page.
+    questions: str
 
 
 def open_surveys(listing: SchoolListing, language: str) -> list[OpenSurvey]:
@@ -33,6 +35,7 @@ def open_surveys(listing: SchoolListing, language: str) -> list[OpenSurvey]:
     """
     now = timezone.now()
     everywhere = Q(schools=None, districts=None)
+    allowed = PlaceSettings.objects.filter(public_questions=True)
     may_offer = Q(district=None) | Q(district=listing.district_id)
     rows = (
         Administration.objects.filter(opens_at__lte=now, closes_at__gt=now)
@@ -43,9 +46,13 @@ def open_surveys(listing: SchoolListing, language: str) -> list[OpenSurvey]:
             | Q(schools=listing.pk)
             | Q(districts=listing.district_id)
         )
+        .annotate(shows_questions=Q(public_questions=True) & Q(Exists(allowed)))
         .order_by("closes_at", "pk")
         .distinct()
-        .values_list("published__digest", "role", "closes_at", "denominator", "pk")
+        .values_list(
+            *("published__digest", "role", "closes_at", "denominator", "pk", "name"),
+            "shows_questions",
+        )
     )
     codes = _published_codes(listing, now, language)
     return [
@@ -55,8 +62,9 @@ def open_surveys(listing: SchoolListing, language: str) -> list[OpenSurvey]:
             closes_at,
             denominator == Denominator.COUNT,
             codes.get(pk, ""),
+            name if is_public else "",
         )
-        for digest, role, closes_at, denominator, pk in rows
+        for digest, role, closes_at, denominator, pk, name, is_public in rows
     ]
 
 

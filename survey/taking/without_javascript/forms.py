@@ -433,6 +433,7 @@ def _render(
         "tag": visit.session.tag,
         "from_review": visit.from_review,
         "is_first": answers.before() is None,
+        "may_decline": visit.saved.may_decline,
         "is_last": answers.after() is None,
         "place": visit.saved.place,
     }

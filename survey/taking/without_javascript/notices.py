@@ -18,7 +18,11 @@ from survey.taking.wrong_codes import count_wrong_code
 # What a form sends besides its answers.
 FORM_FIELDS = ("form", "plain", "for", "language", "review", "go")
 # Titles for what a save can be refused for, while it can never be accepted.
-FINAL = {"finished": "finished_elsewhere", "withdrawn": "withdrawn_while"}
+FINAL = {
+    "finished": "finished_elsewhere",
+    "withdrawn": "withdrawn_while",
+    "declined": "declined_while",
+}
 
 
 def cannot_go_on(request: HttpRequest, reason: str = "session") -> HttpResponse:

@@ -245,7 +245,7 @@ def typed_in(page: Any) -> dict[str, Any]:
     form = page.context["form"]
     values = {name: form[name].value() for name in form.fields if name in fields}
     return {
-        name: form[name].field.widget.format_value(value)
+        name: "on" if value is True else form[name].field.widget.format_value(value)
         for name, value in values.items()
         if value
     }

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
+from survey.fieldwork.login_cards.card_sets import order_cards, reissue_once
 from survey.models import Administration, CardSet, Identity, Respondent
 from survey.people.access_codes import code_of, format_code
 from survey.taking.login import LoginRefused, log_in_respondent
@@ -468,3 +469,77 @@ def test_a_name_that_nobody_has_is_searched_in_other_open_administrations(
     ).content.decode()
     assert f"Search in {html.escape(administration.title)}" in text
     assert f'/administrations/{administration.pk}/people/?q=L%C3%B3pez"' in text
+
+
+def declines(person: Respondent) -> None:
+    now = timezone.now()
+    Respondent.objects.filter(pk=person.pk).update(
+        started_at=now, completed_at=now, declined_at=now
+    )
+
+
+def test_a_coordinator_sees_who_declined_and_takes_a_mistake_back(
+    client, staff, administration, maya
+):
+    log_in(client, staff.chen)
+    school = staff.lincoln.pk
+    page = get_people(client, administration, school=school, state="declined")
+    assert "López, Maya" not in text_of(page)
+    declines(maya)
+    page = get_people(client, administration, school=school, state="declined")
+    assert "López, Maya" in text_of(page)
+    page = get_people(client, administration, school=school, state="finished")
+    assert "López, Maya" not in text_of(page)
+    text = text_of(client.get(person_url(administration, maya)))
+    assert "do not want to take part" in text
+
+    page = client.get(person_url(administration, maya, "reopen/"))
+    assert "by mistake that they do not want to take part" in text_of(page)
+    client.post(person_url(administration, maya, "reopen/"))
+    maya.refresh_from_db()
+    assert maya.declined_at is None and maya.completed_at is None
+    assert log_in_respondent(code_of(maya)).respondent_id == maya.pk
+
+
+def test_where_progress_is_confidential_no_page_tells_who_declined(
+    client, staff, confidential, maya
+):
+    log_in(client, staff.chen)
+    addresses = (
+        person_url(confidential, maya),
+        f"/console/administrations/{confidential.pk}/people/?school={staff.lincoln.pk}",
+        f"/console/administrations/{confidential.pk}/people/?q=L%C3%B3pez",
+    )
+    before = [text_of(client.get(address)) for address in addresses]
+    declines(maya)
+    assert [text_of(client.get(address)) for address in addresses] == before
+    assert "invited" in before[0]
+
+
+def test_a_card_that_one_person_asked_for_lets_them_in_again(
+    staff, administration, maya
+):
+    ana = invite(administration, staff.lincoln, "40314", "Ana Ruiz")
+    declines(maya)
+    declines(ana)
+    everybody = order_cards(
+        administration=administration,
+        by=staff.chen,
+        school=staff.lincoln,
+        reissue=True,
+    )
+    reissue_once(everybody)
+    maya.refresh_from_db()
+    assert maya.declined_at is not None
+    card = order_cards(
+        administration=administration,
+        by=staff.chen,
+        school=staff.lincoln,
+        respondent=maya,
+        reissue=True,
+    )
+    reissue_once(card)
+    for person in (maya, ana):
+        person.refresh_from_db()
+    assert (maya.declined_at, maya.completed_at) == (None, None)
+    assert ana.declined_at is not None

@@ -136,6 +136,7 @@ def test_the_page_takes_few_statements(
 ):
     log_in(client, staff.chen)
     read(client, administration)
-    # Session, user, memberships; the administration and the digest.
-    with django_assert_num_queries(5):
+    # Session, user, memberships; the administration and the digest; whether the state
+    # has made questions public.
+    with django_assert_num_queries(6):
         read(client, administration)

@@ -51,6 +51,12 @@ def finish(person: Respondent) -> None:
     Respondent.objects.filter(pk=person.pk).update(started_at=now, completed_at=now)
 
 
+def decline(person: Respondent) -> None:
+    finish(person)
+    now = timezone.now()
+    Respondent.objects.filter(pk=person.pk).update(declined_at=now)
+
+
 def withdraw(person: Respondent) -> None:
     Respondent.objects.filter(pk=person.pk).update(withdrawn_at=timezone.now())
 
@@ -131,7 +137,7 @@ def test_reminders_go_to_those_who_have_not_finished(confirmed, people, send):
 
 
 @pytest.mark.sqlite
-@pytest.mark.parametrize("leave", [finish, withdraw, opt_out])
+@pytest.mark.parametrize("leave", [finish, decline, withdraw, opt_out])
 @pytest.mark.parametrize("kind", ["invitation", "reminder"])
 def test_everything_is_cancelled_for_people_who_leave(
     confirmed, people, send, leave, kind

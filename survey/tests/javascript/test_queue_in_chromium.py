@@ -195,7 +195,9 @@ def test_a_refused_page_waits_while_others_go_on(run):
     ]
 
 
-@pytest.mark.parametrize("error", ["person", "finished", "closed", "withdrawn"])
+@pytest.mark.parametrize(
+    "error", ["person", "finished", "closed", "withdrawn", "declined"]
+)
 def test_a_stopped_tab_keeps_its_answers(run, error):
     assert run(f"""
       const {{ queue, clock, sent, settle, kept }} = scripted();
@@ -527,6 +529,7 @@ REPLIES = [
     (409, from_server('{"error":"superseded"}'), "halt"),
     (409, from_server('{"error":"finished"}'), "halt"),
     (409, from_server('{"error":"withdrawn"}'), "halt"),
+    (409, from_server('{"error":"declined"}'), "halt"),
     (409, from_server('{"error":"closed"}'), "halt"),
     (409, "", "retry"),
     (409, '{"error":"superseded"}', "retry"),

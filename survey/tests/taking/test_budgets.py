@@ -21,6 +21,7 @@ from django.core.cache import cache
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from survey.models import Administration
 from survey.taking.published import forget_published
 from survey.taking.session import EXTENDED_AFTER
 from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser, code_of
@@ -218,6 +219,23 @@ def test_stopping_is_one_statement(warm, maya, monkeypatch):
     assert spent.counts["session writes"] == 0
     with cost(monkeypatch) as spent:
         assert warm.get("/take/stop/?language=en").status_code == 200
+    assert (spent.statements, spent.counts) == ([], {})
+
+
+def test_declining_is_one_statement(warm, maya, monkeypatch):
+    Administration.objects.update(allows_declining=True)
+    warm.log_in(maya)
+    with cost(monkeypatch) as spent:
+        assert warm.get("/take/decline/").status_code == 200
+    assert len(spent.statements) == 1
+    assert spent.counts == {"session reads": 1}
+    with cost(monkeypatch) as spent:
+        assert warm.post("/take/decline/").status_code == 302
+    assert [sql.split()[0] for sql in spent.statements] == ["UPDATE"]
+    assert spent.counts["session reads"] == 1
+    assert spent.counts["session writes"] == 0
+    with cost(monkeypatch) as spent:
+        assert warm.get("/take/decline/?declined&language=en").status_code == 200
     assert (spent.statements, spent.counts) == ([], {})
 
 

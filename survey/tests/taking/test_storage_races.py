@@ -12,9 +12,11 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from settings.tests.patience import patience
-from survey.models import Respondent, Response
+from survey.models import Administration, Respondent, Response
 from survey.people.new_codes import reissue
 from survey.taking import storage
+from survey.taking.declining import decline
+from survey.taking.session import RespondentSession
 from survey.taking.storage import AnswerRow, Outcome, Receipt, save_page
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.sqlite]
@@ -86,6 +88,19 @@ def finishes(respondent: Respondent) -> None:
     Respondent.objects.filter(pk=respondent.pk).update(started_at=now, completed_at=now)
 
 
+def declines(respondent: Respondent) -> None:
+    Administration.objects.update(allows_declining=True)
+    session = RespondentSession(
+        administration_id=respondent.administration_id,
+        respondent_id=respondent.pk,
+        issue=1,
+        digest="",
+        language="en",
+        tag="",
+    )
+    assert decline(session)
+
+
 def withdraws(respondent: Respondent) -> None:
     Respondent.objects.filter(pk=respondent.pk).update(withdrawn_at=timezone.now())
 
@@ -102,6 +117,7 @@ def gets_a_new_code(respondent: Respondent) -> None:
 
 CHANGES = [
     (finishes, Outcome.FINISHED),
+    (declines, Outcome.DECLINED),
     (withdraws, Outcome.WITHDRAWN),
     (erases, Outcome.WITHDRAWN),
     (gets_a_new_code, Outcome.REISSUED),

@@ -1,0 +1,33 @@
+"""Let people with an access code say that they do not want to take part.
+
+The database has the defaults, too: code of the release before adds rows without them.
+"""
+
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    oldest_release = "1.0.0"
+
+    dependencies = [("survey", "0018_restore_points")]
+
+    operations = [
+        migrations.AddField(
+            "Administration",
+            "allows_declining",
+            models.BooleanField(default=False, db_default=False),
+        ),
+        migrations.AddField(
+            "Respondent",
+            "declined_at",
+            models.DateTimeField(null=True, blank=True),
+        ),
+        migrations.AddConstraint(
+            "Respondent",
+            models.CheckConstraint(
+                condition=models.Q(declined_at__isnull=True)
+                | models.Q(completed_at__isnull=False),
+                name="people_who_declined_can_save_nothing_more",
+            ),
+        ),
+    ]
