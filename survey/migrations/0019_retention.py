@@ -12,7 +12,7 @@ class Migration(migrations.Migration):
     oldest_release = "1.0.0"
 
     dependencies = [
-        ("accounts", "0008_retention_days"),
+        ("accounts", "0009_retention_days"),
         ("survey", "0018_restore_points"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]

@@ -9,7 +9,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     oldest_release = "1.0.0"
 
-    dependencies = [("survey", "0018_restore_points")]
+    dependencies = [("survey", "0021_certificates")]
 
     operations = [
         migrations.AddField(

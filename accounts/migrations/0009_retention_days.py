@@ -15,7 +15,7 @@ DAYS = (
 class Migration(migrations.Migration):
     oldest_release = "1.0.0"
 
-    dependencies = [("accounts", "0007_public_help")]
+    dependencies = [("accounts", "0008_public_pages")]
 
     operations = [
         *(

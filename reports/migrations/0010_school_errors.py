@@ -6,7 +6,7 @@ class Migration(migrations.Migration):
     oldest_release = "1.0.0"
 
     dependencies = [
-        ('reports', '0008_documents_of_exports'),
+        ('reports', '0009_returns_and_projects'),
     ]
 
     operations = [
