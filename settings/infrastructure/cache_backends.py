@@ -19,7 +19,7 @@ from django.core.cache.backends.memcached import PyMemcacheCache
 from redis.backoff import NoBackoff
 from redis.connection import ConnectionInterface, ConnectionPool
 from redis.exceptions import ConnectionError as ConnectionLost
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import InvalidResponse, RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeout
 from redis.retry import Retry
 
@@ -265,7 +265,9 @@ class KeepAliveRedis(BaseCache):
                 connection.connect()
                 wire = self._wire = connection._sock
                 wait_in_kernel(wire, connection.socket_timeout)
-                self._reader = hiredis.Reader(replyError=ResponseError)
+                self._reader = hiredis.Reader(
+                    protocolError=InvalidResponse, replyError=ResponseError
+                )
             wire.sendall(commands)
             while len(replies) < count:
                 # False is no reply of this protocol.
