@@ -6,20 +6,20 @@ They are among the invited people of a rate, as refusals are in those of AAPOR.
 from __future__ import annotations
 
 from django.db.models import QuerySet
-from django.utils.translation import gettext as _
 
 from accounts.models import School
 from reports.rates.rollup_query import counting_database
-from reports.suppression.rates import SMALLEST_GRADE
 from survey.models import Administration, Respondent
 
 
 def declines_in_words(administration: Administration, schools: QuerySet[School]) -> str:
-    """Return how many declined in these schools, a small number as a bound.
+    """Return how many declined in these schools.
 
-    1 statement on the replica, or none where nobody can decline.
+    Nothing where it is confidential who has finished: the number would change by one
+    person who gets a new code. 1 statement on the replica, or none where nobody can
+    decline.
     """
-    if not administration.allows_declining:
+    if not administration.allows_declining or administration.is_completion_confidential:
         return ""
     people = Respondent.objects.using(counting_database()).filter(
         administration=administration,
@@ -29,6 +29,4 @@ def declines_in_words(administration: Administration, schools: QuerySet[School])
         school__in=list(schools.values_list("pk", flat=True)),
     )
     number = people.count()
-    if 0 < number < SMALLEST_GRADE and administration.is_completion_confidential:
-        return _("fewer than %(number)s") % {"number": SMALLEST_GRADE}
     return f"{number:,}" if number else ""

@@ -283,7 +283,8 @@ class KeepAliveRedis(BaseCache):
             # would read it as its own, and return another person's session.
             self._wire = None
             connection.disconnect()
-            if isinstance(error, BlockingIOError):
+            # By the kernel, and by Python where there is TLS.
+            if isinstance(error, BlockingIOError | TimeoutError):
                 raise RedisTimeout from error
             if isinstance(error, OSError):
                 raise ConnectionLost from error

@@ -86,7 +86,7 @@ class PromptWorker(SyncWorker):
                     body.close()
         except InvalidRequest as invalid:
             self.log.warning("nginx sent what is no request: %s", invalid)
-        except OSError:
+        except (BrokenPipeError, ConnectionResetError):
             self.log.debug("nginx has closed the connection")
         # nginx answers for whoever closes without a reply.
         except SystemExit:

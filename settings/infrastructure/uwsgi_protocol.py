@@ -27,6 +27,11 @@ HEAD = 4
 CHUNK = 65_536
 # As many as nginx admits for what a respondent sends, and some more.
 LARGEST_BODY = 16 * 1024 * 1024
+# What nginx says of every request: without them, variables were lost on the way.
+ALWAYS = {
+    *("REQUEST_METHOD", "REQUEST_URI", "HTTP_X_REQUEST_ID"),
+    *("HTTP_X_FORWARDED_PROTO", "HTTP_X_FORWARDED_FOR"),
+}
 LENGTH = re.compile(r"[0-9]{1,8}", re.ASCII)
 
 ExceptionInfo = (
@@ -109,34 +114,33 @@ def _parse_variables(data: bytes, end: int) -> WSGIEnvironment:
 
 def _complete(environ: WSGIEnvironment, body: bytes) -> None:
     """Add what WSGI wants besides (PEP 3333), by the rules of gunicorn's HTTP."""
-    try:
-        path, _, query = environ["REQUEST_URI"].partition("?")
-        if "%" in path:
-            path = unquote_to_bytes(path).decode("latin-1")
-        scheme = environ.get("HTTP_X_FORWARDED_PROTO", "http")
-        host, _, port = environ.get("HTTP_HOST", "").partition(":")
-        environ.update(
-            {
-                "REQUEST_METHOD": environ["REQUEST_METHOD"],
-                "RAW_URI": environ.pop("REQUEST_URI"),
-                "PATH_INFO": path,
-                "QUERY_STRING": query,
-                "SCRIPT_NAME": "",
-                "SERVER_NAME": host,
-                "SERVER_PORT": port or ("443" if scheme == "https" else "80"),
-                "REMOTE_ADDR": "",
-                "wsgi.version": (1, 0),
-                "wsgi.url_scheme": scheme,
-                "wsgi.input": BytesIO(body),
-                "wsgi.input_terminated": True,
-                "wsgi.errors": sys.stderr,
-                "wsgi.multithread": False,
-                "wsgi.multiprocess": True,
-                "wsgi.run_once": False,
-            }
-        )
-    except KeyError as missing:
-        raise InvalidRequest("a variable is missing") from missing
+    if not environ.keys() >= ALWAYS:
+        raise InvalidRequest("a variable is missing")
+    uri = environ.pop("REQUEST_URI")
+    path, _, query = uri.partition("?")
+    if "%" in path:
+        path = unquote_to_bytes(path).decode("latin-1")
+    scheme = environ["HTTP_X_FORWARDED_PROTO"]
+    host, _, port = environ.get("HTTP_HOST", "").partition(":")
+    environ.update(
+        {
+            "RAW_URI": uri,
+            "PATH_INFO": path,
+            "QUERY_STRING": query,
+            "SCRIPT_NAME": "",
+            "SERVER_NAME": host,
+            "SERVER_PORT": port or ("443" if scheme == "https" else "80"),
+            "REMOTE_ADDR": "",
+            "wsgi.version": (1, 0),
+            "wsgi.url_scheme": scheme,
+            "wsgi.input": BytesIO(body),
+            "wsgi.input_terminated": True,
+            "wsgi.errors": sys.stderr,
+            "wsgi.multithread": False,
+            "wsgi.multiprocess": True,
+            "wsgi.run_once": False,
+        }
+    )
 
 
 class Response:

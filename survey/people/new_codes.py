@@ -31,7 +31,11 @@ def reissue(*, respondent: Respondent) -> str:
             "code_key_version": version,
             "code_digest": digest_for(code, version),
         }
-        unchanged = Respondent.objects.filter(pk=respondent.pk, issue=respondent.issue)
+        unchanged = Respondent.objects.filter(
+            pk=respondent.pk,
+            issue=respondent.issue,
+            declined_at=respondent.declined_at,
+        )
         # Before the code is valid: a route too many does no harm.
         with connection.cursor() as cursor:
             code_routes.add_routes(cursor, [digest_for(code, version)], [respondent.pk])
@@ -44,14 +48,16 @@ def reissue(*, respondent: Respondent) -> str:
                 people_removed([respondent.pk])
             people_changed([respondent.pk])
             return code
-        respondent.refresh_from_db(fields=["issue"])
+        respondent.refresh_from_db(fields=["issue", "declined_at"])
 
 
 def let_in_again(people: QuerySet[Respondent]) -> None:
     """Let those of these people who declined take part again. 2 statements."""
     declined = people.filter(declined_at__isnull=False)
     keys = list(declined.values_list("pk", flat=True))
-    Respondent.objects.filter(pk__in=keys).update(completed_at=None, declined_at=None)
+    # Not who has finished meanwhile, with a new code of somebody else's.
+    still = Respondent.objects.filter(pk__in=keys, declined_at__isnull=False)
+    still.update(completed_at=None, declined_at=None)
     people_removed(keys)
 
 

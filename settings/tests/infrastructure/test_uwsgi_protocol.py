@@ -11,6 +11,7 @@ from gunicorn.http.parser import RequestParser
 from gunicorn.http.wsgi import create
 
 from settings.infrastructure.uwsgi_protocol import (
+    ALWAYS,
     LARGEST_BODY,
     InvalidRequest,
     Response,
@@ -174,8 +175,8 @@ def test_a_header_that_comes_twice_is_joined():
     assert environ["HTTP_COOKIE"] == VARIABLES["HTTP_COOKIE"] + ",more=1"
 
 
-@pytest.mark.parametrize("name", ["REQUEST_METHOD", "REQUEST_URI"])
-def test_a_request_needs_its_method_and_address(name):
+@pytest.mark.parametrize("name", sorted(ALWAYS))
+def test_a_request_needs_what_nginx_always_says(name):
     variables = VARIABLES.copy()
     del variables[name]
     with pytest.raises(InvalidRequest, match="missing"):

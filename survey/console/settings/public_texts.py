@@ -21,7 +21,8 @@ from accounts.models import PublicText, User
 from survey.taking import messages
 
 DRAFTS = Path(__file__).with_name("page_drafts")
-BLANK = re.compile(r"\[[^\]\n]*\]")
+# Also one that is closed in another line, or not at all.
+BLANK = re.compile(r"\[[^\]]*\]?|\]")
 HEADING = "# "
 
 

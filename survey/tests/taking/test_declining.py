@@ -8,7 +8,8 @@ import pytest
 from django.utils import timezone
 
 from survey.models import Administration, Respondent, Response
-from survey.people.new_codes import reissue, reissue_all
+from survey.people import new_codes
+from survey.people.new_codes import let_in_again, reissue, reissue_all
 from survey.taking.login import LoginRefused, log_in_respondent
 from survey.taking.messages import messages_in
 from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser, code_of
@@ -198,6 +199,39 @@ def test_a_new_code_lets_the_person_in_again(browser, maya):
     code = reissue(respondent=maya)
     assert log_in_respondent(code).respondent_id == maya.pk
     assert not has_declined(maya) and maya.completed_at is None
+
+
+def test_a_person_who_declines_while_a_new_code_is_made_is_let_in(
+    browser, maya, monkeypatch
+):
+    """The page had loaded her before; message platforms are told all the same."""
+    removed = []
+    monkeypatch.setattr(new_codes, "people_removed", removed.extend)
+    loaded_before = Respondent.objects.get(pk=maya.pk)
+    browser.log_in(maya)
+    decline(browser, maya)
+    reissue(respondent=loaded_before)
+    assert not has_declined(maya)
+    assert removed == [maya.pk]
+
+
+def test_who_finishes_meanwhile_stays_finished(browser, maya, monkeypatch):
+    browser.log_in(maya)
+    decline(browser, maya)
+    finished = timezone.now()
+
+    class Read(list):
+        """Her key, once it is read: somebody else's new code has let her finish."""
+
+        def __init__(self, keys) -> None:
+            super().__init__(keys)
+            people = Respondent.objects.filter(pk=maya.pk)
+            people.update(declined_at=None, completed_at=finished)
+
+    monkeypatch.setattr(new_codes, "list", Read, raising=False)
+    let_in_again(Respondent.objects.filter(pk=maya.pk))
+    assert not has_declined(maya)
+    assert maya.completed_at == finished
 
 
 def test_a_new_code_of_a_person_who_finished_leaves_them_finished(maya):
