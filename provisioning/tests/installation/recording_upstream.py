@@ -58,15 +58,9 @@ class RecordingUpstream:
 
     def _answer(self, connection: socket.socket) -> None:
         connection.settimeout(5)
-        received = b""
-        while b"\r\n\r\n" not in received and (more := connection.recv(65536)):
-            received += more
-        head, _, body = received.partition(b"\r\n\r\n")
-        line, *lines = head.decode("latin-1").split("\r\n")
-        headers = tuple(
-            (name, value.strip())
-            for name, _, value in (each.partition(":") for each in lines)
-        )
+        received = connection.recv(65536)
+        read = read_uwsgi if received[:1] == b"\0" else read_http
+        line, headers, body = read(connection, received)
         recorded = Recorded(self.path.stem, line, headers, b"")
         length = int((recorded.values("Content-Length") or ["0"])[0])
         while len(body) < length and (more := connection.recv(65536)):
@@ -83,3 +77,39 @@ class RecordingUpstream:
             "Connection: close\r\n\r\n"
         )
         connection.sendall(head.encode() + text)
+
+
+Headers = tuple[tuple[str, str], ...]
+
+
+def read_http(connection: socket.socket, received: bytes) -> tuple[str, Headers, bytes]:
+    """Return the line and the headers of a request, and what is there of its body."""
+    while b"\r\n\r\n" not in received and (more := connection.recv(65536)):
+        received += more
+    head, _, body = received.partition(b"\r\n\r\n")
+    line, *lines = head.decode("latin-1").split("\r\n")
+    pairs = (each.partition(":") for each in lines)
+    return line, tuple((name, value.strip()) for name, _, value in pairs), body
+
+
+def read_uwsgi(
+    connection: socket.socket, received: bytes
+) -> tuple[str, Headers, bytes]:
+    """Return the same of a request by the uwsgi protocol; see `uwsgi_protocol`."""
+    end = 4 + int.from_bytes(received[1:3], "little")
+    while len(received) < end and (more := connection.recv(65536)):
+        received += more
+    texts, at = [], 4
+    while at < end:
+        size = int.from_bytes(received[at : at + 2], "little")
+        texts.append(received[at + 2 : at + 2 + size].decode("latin-1"))
+        at += 2 + size
+    variables = list(zip(texts[::2], texts[1::2], strict=True))
+    headers = tuple(
+        (name.removeprefix("HTTP_").replace("_", "-"), value)
+        for name, value in variables
+        if name.startswith(("HTTP_", "CONTENT_"))
+    )
+    known = dict(variables)
+    line = f"{known['REQUEST_METHOD']} {known['REQUEST_URI']} HTTP/1.1"
+    return line, headers, received[end:]
