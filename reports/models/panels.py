@@ -10,14 +10,15 @@ from django.db.models import Q
 from django.db.models.functions import Lower
 from django.utils import timezone
 
-from accounts.tables import Table
+from accounts.tables import Erasing, Table
 
 
 def new_panel_key() -> bytes:
     return secrets.token_bytes(32)
 
 
-class PanelProject(Table):
+# Its people are who works with the files, and nobody who answered.
+class PanelProject(Table, erasing=Erasing.STAYS):
     """A research project: one of a user, or one that the state has approved.
 
     Its key makes panel IDs. They are the same in all files of the project, and have

@@ -89,6 +89,7 @@ def complete_page(
     is the same for everyone.
     """
     make = prepared_frame if settings.COMPRESS_OFFLINE else render_frame
+    main = render_to_string("survey/_complete.html", dict(context))
     accent, mark, help = render_place(place, language, role, is_inside=False)
     return fill_in(
         make(digest, language, role, bool(context["is_finished"])),
@@ -97,7 +98,7 @@ def complete_page(
             ACCENT: accent,
             LOGO: mark,
             HELP: help,
-            MAIN: render_to_string("survey/_complete.html", dict(context)),
+            MAIN: main,
         },
     )
 
