@@ -354,15 +354,15 @@ def test_the_digest_of_answers_is_of_the_rows_in_order(filled):
 def test_without_a_key_to_sign_with_nothing_is_destroyed(filled, settings, kind):
     destruction = order_destruction(filled, kind)
     keys, settings.CERTIFICATE_KEYS = settings.CERTIFICATE_KEYS, []
-    other = ANSWERS if kind == NAMES else NAMES
+    second = ANSWERS if kind == NAMES else NAMES
     apply_retention()
-    assert not Destruction.objects.filter(kind=other).exists()
+    assert not Destruction.objects.filter(kind=second).exists()
     jobs.run(job_of(destruction).pk)
     job = job_of(destruction)
     assert job.state == Job.State.FAILED and "no key to sign" in job.message
     with pytest.raises(SigningKeyMissing):
         destroying.destroy_rows_of(destruction)
-    entry = {"kind": other, "administrations": [filled.pk]}
+    entry = {"kind": second, "administrations": [filled.pk]}
     with pytest.raises(JournalError, match="no key to sign"):
         replay_destruction(entry)
     destruction.refresh_from_db()

@@ -84,8 +84,8 @@ def test_the_page_of_what_was_destroyed_has_its_certificate(
         assert link in page.content.decode()
         assert client.get(link).status_code == 200
     # The other kind's page has none.
-    other = "answers" if kind == "identities" else "identities"
-    page = text_of(client.get(address(filled, f"destroy/{other}")))
+    second = "answers" if kind == "identities" else "identities"
+    page = text_of(client.get(address(filled, f"destroy/{second}")))
     assert "Download PDF" not in page
 
 
