@@ -31,8 +31,9 @@ END $$
 # its first lock lets others read, and nobody write. Whoever calls it chooses the key that
 # is in the first digest, and gets the digest of all answers together: a guess that can
 # be tested with it is one of a whole round's answers. One statement, without a limit of
-# time if the caller has set none: some minutes for a hundred million answers, read in
-# the order of their index. A hold on the state's round is on its modules.
+# time if the caller has set none: 15 minutes for a hundred million answers, read in
+# the order of their index. A hold that is placed meanwhile does not wait for it, and stops
+# it. A hold on the state's round is on its modules.
 DESTROY = """
 CREATE FUNCTION public.survey_destroy_answers(
     of_administration bigint, digest_key bytea, tries integer,
@@ -57,15 +58,6 @@ BEGIN
         RAISE EXCEPTION 'administration % is not marked', of_administration
             USING ERRCODE = 'restrict_violation';
     END IF;
-    IF EXISTS (
-        SELECT 1 FROM public.survey_legalhold h
-        JOIN public.survey_administration a
-          ON h.administration_id IN (a.id, a.module_of_id)
-        WHERE a.id = of_administration AND h.lifted_at IS NULL
-    ) THEN
-        RAISE EXCEPTION 'administration % is on hold', of_administration
-            USING ERRCODE = 'restrict_violation';
-    END IF;
     EXECUTE format('LOCK TABLE public.%I IN SHARE MODE', answer_table);
     digest := digest_key;
     answers := 0;
@@ -81,6 +73,20 @@ BEGIN
         digest := sha256(digest || convert_to(line, 'UTF8'));
         answers := answers + 1;
     END LOOP;
+    -- A hold may have been placed meanwhile. From here on, new ones wait: the number is
+    -- HOLDS of survey/database/advisory_locks.py.
+    PERFORM pg_advisory_xact_lock_shared(7105007, held::integer)
+    FROM public.survey_administration a, unnest(ARRAY[a.module_of_id, a.id]) held
+    WHERE a.id = of_administration AND held IS NOT NULL;
+    IF EXISTS (
+        SELECT 1 FROM public.survey_legalhold h
+        JOIN public.survey_administration a
+          ON h.administration_id IN (a.id, a.module_of_id)
+        WHERE a.id = of_administration AND h.lifted_at IS NULL
+    ) THEN
+        RAISE EXCEPTION 'administration % is on hold', of_administration
+            USING ERRCODE = 'restrict_violation';
+    END IF;
     -- Until the function ends.
     SET LOCAL lock_timeout = '100ms';
     FOR remaining IN REVERSE tries - 1 .. 0 LOOP

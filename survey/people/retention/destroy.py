@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
 from django.db.models import BinaryField, F, Func, Model, QuerySet, Value
@@ -35,7 +35,7 @@ from survey.people.certificates.keys import signing_key
 from survey.people.erasing.deletion import raw_delete
 from survey.people.erasing.stored import person_fields, rows_of_people, rows_of_round
 from survey.people.retention import certificates, round_files
-from survey.people.retention.holds import OnHold, refuse_if_held
+from survey.people.retention.holds import OnHold, hold_on, refuse_if_held
 from survey.people.retention.hooks import derived_rows, reason_to_wait
 from survey.people.retention.row_digests import Tallies
 from survey.people.retention.terms import WARNING, current_term
@@ -225,10 +225,25 @@ def destroy_answers(destruction: Destruction, progress: Progress | None) -> None
     Until the end, other sessions can read the answers, and nobody writes them.
     """
     _delete_files(destruction)
-    with transaction.atomic(), connection.cursor() as cursor:
+    try:
+        _destroy_answers_and_derived(destruction, progress)
+    except IntegrityError as error:
+        # The database refuses: a hold was placed while answers were read.
+        if hold := hold_on([destruction.administration_id]):
+            raise OnHold(hold) from error
+        raise
+
+
+@transaction.atomic
+def _destroy_answers_and_derived(
+    destruction: Destruction, progress: Progress | None
+) -> None:
+    with connection.cursor() as cursor:
         current = _locked(destruction, cursor)
         administration = current.administration_id
-        refuse_if_held([administration])
+        # Without the lock by which new holds would wait for minutes.
+        if hold := hold_on([administration]):
+            raise OnHold(hold)
         tallies = _tallies(current)
         if progress:
             progress.begin_step(_("Reading what is destroyed"))

@@ -267,6 +267,7 @@ def test_without_the_check_an_ordered_destruction_would_go_on(
     filled, staff, kind, monkeypatch
 ):
     monkeypatch.setattr(destroying, "refuse_if_held", lambda *_: None)
+    monkeypatch.setattr(destroying, "hold_on", lambda *_: None)
     destruction = order_destruction(filled, kind)
     hold(filled, staff)
     jobs.run(job_of(destruction).pk)

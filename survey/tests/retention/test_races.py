@@ -138,6 +138,23 @@ def test_nothing_is_saved_between_the_digest_and_the_end(filled, maya):
     assert destruction.tables["survey_response"]["rows"] == 2
 
 
+def test_a_hold_does_not_wait_while_answers_are_read_and_stops_it(filled, staff):
+    """Somebody writes, so that the job is where it reads answers."""
+    destruction = order_destruction(filled, ANSWERS)
+    table = f"survey_response_{filled.pk}"
+    with ThreadPoolExecutor(2) as threads:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(f"LOCK TABLE {table} IN ROW EXCLUSIVE MODE")
+            late = threads.submit(elsewhere(lambda: run_job(destruction)))
+            time.sleep(A_WHILE)
+            threads.submit(elsewhere(lambda: hold(filled, staff))).result(A_WHILE)
+            assert not late.done()
+        late.result()
+    assert not is_done(destruction)
+    assert "general counsel" in job_of(destruction).message
+    assert Response.objects.filter(administration_id=filled.pk).count() == 2
+
+
 def test_names_wait_for_a_roster(filled):
     destruction = order_destruction(filled, NAMES)
     with open_staging() as staging:
