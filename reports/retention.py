@@ -15,6 +15,7 @@ from reports.models import (
     ReleasedSentence,
     ResultsRollUp,
 )
+from reports.rates.rollup import AFTER_CLOSING
 from reports.results.job import count_results
 from reports.scores.job import SCORE_JOBS
 from survey.models import Administration, DataKind, Job
@@ -33,8 +34,15 @@ def results_are_counted(administration: Administration, kind: str) -> str:
     released = ResultsRollUp.objects.filter(
         pk=administration.pk, released_at__isnull=False
     )
-    if not released.exists():
+    # `released_at` is of the first release, `as_of` of the last.
+    as_of = released.values_list("as_of", flat=True).first()
+    if as_of is None:
         return _("The results have not been counted yet.")
+    if as_of < administration.closes_at + AFTER_CLOSING:
+        return _(
+            "The survey round was open again after its results were counted. Count new"
+            " results first, on the page of its results."
+        )
     kinds = (count_results.name, *SCORE_JOBS)
     jobs = Job.objects.filter(
         kind__in=kinds, subject_id=administration.pk, ended_at=None

@@ -264,7 +264,7 @@ def is_outdated(administration: Administration) -> bool:
     """
     as_of = administration.results_roll_up.as_of
     return (
-        administration.closes_at > as_of
+        administration.closes_at + AFTER_CLOSING > as_of
         or OptOut.objects.filter(
             Q(recorded_at__gte=as_of) | Q(ended_at__gte=as_of),
             respondent__administration=administration,

@@ -1,9 +1,11 @@
 """The worker's role destroys the answers of a closed administration, unread.
 
-Functions that run as the tables' owner count them, digest them and empty the partition.
-Each refuses where the administration is not marked, or where nothing may be destroyed:
-so no role of the application can, whatever its code does. Emptying locks the partition
-of this administration alone, where dropping it would lock the table of all saves.
+Functions that run as the tables' owner count them, and digest them and empty their
+partition. The second refuses unless the administration is marked, has been closed for a
+day, and is not on hold. The worker's role sets the mark itself, so these checks protect
+against mistakes of its code and against all other roles, not against somebody who has
+this role. Emptying locks the partition of this administration alone, where
+dropping it would lock the table of all saves.
 """
 
 from django.db import migrations
@@ -25,63 +27,30 @@ BEGIN
     );
 END $$
 """
-# Without the key that is in the first digest, nobody can test a guess. The lock lets
-# others read, and is held until the caller's transaction ends: what was digested is
-# what is destroyed.
-DIGEST = """
-CREATE FUNCTION public.survey_digest_answers(
-    of_administration bigint, after_person bigint, after_item bigint, most integer,
-    before bytea,
-    OUT digest bytea, OUT answers integer, OUT last_person bigint, OUT last_item bigint
+# Digests and empties the partition at once, so what was digested is what is destroyed:
+# its first lock lets others read, and nobody write. Whoever calls it chooses the key that
+# is in the first digest, and gets the digest of all answers together: a guess that can
+# be tested with it is one of a whole round's answers. One statement, without a limit of
+# time if the caller has set none: 15 minutes for a hundred million answers, read in
+# the order of their index. A hold that is placed meanwhile does not wait for it, and stops
+# it. A hold on the state's round is on its modules.
+DESTROY = """
+CREATE FUNCTION public.survey_destroy_answers(
+    of_administration bigint, digest_key bytea, tries integer,
+    OUT digest bytea, OUT answers bigint
 )
 LANGUAGE plpgsql
 SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 SET timezone = 'UTC'
 SET datestyle = 'ISO'
+SET lock_timeout = '0'
 AS $$
 DECLARE
-    answer record;
+    answer_table text := 'survey_response_' || of_administration;
+    line text;
 BEGIN
-    IF octet_length(before) < 32 OR NOT EXISTS (
-        SELECT 1 FROM public.survey_administration a
-        WHERE a.id = of_administration AND a.answers_destroyed_at IS NOT NULL
-    ) THEN
-        RAISE EXCEPTION 'administration % is not marked', of_administration
-            USING ERRCODE = 'restrict_violation';
-    END IF;
-    EXECUTE format(
-        'LOCK TABLE public.%I IN SHARE MODE', 'survey_response_' || of_administration
-    );
-    digest := before;
-    answers := 0;
-    FOR answer IN
-        SELECT x.respondent_id, x.item_id, jsonb_build_array(
-            x.administration_id, x.respondent_id, x.item_id, x.state, x.value,
-            x.revision, x.saved_at
-        )::text AS line
-        FROM public.survey_response x
-        WHERE x.administration_id = of_administration
-          AND (x.respondent_id, x.item_id) > (after_person, after_item)
-        ORDER BY x.respondent_id, x.item_id LIMIT most
-    LOOP
-        digest := sha256(digest || convert_to(answer.line, 'UTF8'));
-        answers := answers + 1;
-        last_person := answer.respondent_id;
-        last_item := answer.item_id;
-    END LOOP;
-END $$
-"""
-EMPTY = """
-CREATE FUNCTION public.survey_destroy_answers(of_administration bigint)
-RETURNS void
-LANGUAGE plpgsql
-SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
-SET lock_timeout = '100ms'
-AS $$
-BEGIN
-    IF NOT EXISTS (
+    IF octet_length(digest_key) < 32 OR NOT EXISTS (
         SELECT 1 FROM public.survey_administration a
         WHERE a.id = of_administration AND a.answers_destroyed_at IS NOT NULL
           AND a.closes_at < now() - interval '1 day'
@@ -89,14 +58,49 @@ BEGIN
         RAISE EXCEPTION 'administration % is not marked', of_administration
             USING ERRCODE = 'restrict_violation';
     END IF;
+    EXECUTE format('LOCK TABLE public.%I IN SHARE MODE', answer_table);
+    digest := digest_key;
+    answers := 0;
+    FOR line IN
+        SELECT jsonb_build_array(
+            x.administration_id, x.respondent_id, x.item_id, x.state, x.value,
+            x.revision, x.saved_at
+        )::text
+        FROM public.survey_response x
+        WHERE x.administration_id = of_administration
+        ORDER BY x.respondent_id, x.item_id
+    LOOP
+        digest := sha256(digest || convert_to(line, 'UTF8'));
+        answers := answers + 1;
+    END LOOP;
+    -- A hold may have been placed meanwhile. From here on, new ones wait: the number is
+    -- HOLDS of survey/database/advisory_locks.py.
+    PERFORM pg_advisory_xact_lock_shared(7105007, held::integer)
+    FROM public.survey_administration a, unnest(ARRAY[a.module_of_id, a.id]) held
+    WHERE a.id = of_administration AND held IS NOT NULL;
     IF EXISTS (
         SELECT 1 FROM public.survey_legalhold h
-        WHERE h.administration_id = of_administration AND h.lifted_at IS NULL
+        JOIN public.survey_administration a
+          ON h.administration_id IN (a.id, a.module_of_id)
+        WHERE a.id = of_administration AND h.lifted_at IS NULL
     ) THEN
         RAISE EXCEPTION 'administration % is on hold', of_administration
             USING ERRCODE = 'restrict_violation';
     END IF;
-    EXECUTE format('TRUNCATE TABLE public.%I', 'survey_response_' || of_administration);
+    -- Until the function ends.
+    SET LOCAL lock_timeout = '100ms';
+    FOR remaining IN REVERSE tries - 1 .. 0 LOOP
+        BEGIN
+            EXECUTE format('TRUNCATE TABLE public.%I', answer_table);
+            RETURN;
+        EXCEPTION WHEN lock_not_available THEN
+            IF remaining = 0 THEN
+                RAISE;
+            END IF;
+        END;
+        PERFORM pg_sleep(0.2);
+    END LOOP;
+    RAISE EXCEPTION 'no try to empty % is allowed', answer_table;
 END $$
 """
 
@@ -113,12 +117,9 @@ class Migration(migrations.Migration):
                 COUNT,
                 "REVOKE ALL ON FUNCTION"
                 " public.survey_count_answers(bigint) FROM PUBLIC",
-                DIGEST,
-                "REVOKE ALL ON FUNCTION public.survey_digest_answers"
-                "(bigint, bigint, bigint, integer, bytea) FROM PUBLIC",
-                EMPTY,
-                "REVOKE ALL ON FUNCTION"
-                " public.survey_destroy_answers(bigint) FROM PUBLIC",
+                DESTROY,
+                "REVOKE ALL ON FUNCTION public.survey_destroy_answers"
+                "(bigint, bytea, integer) FROM PUBLIC",
             ]
         )
     ]

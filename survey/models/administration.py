@@ -255,6 +255,10 @@ class Administration(
         return self.state_at(timezone.now())
 
     @property
+    def has_destroyed_data(self) -> bool:
+        return any((self.identities_destroyed_at, self.answers_destroyed_at))
+
+    @property
     def is_completion_confidential(self) -> bool:
         """Tell whether no page shows by name who has started and finished.
 

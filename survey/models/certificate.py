@@ -11,6 +11,7 @@ from django.db.models import QuerySet
 from accounts.permissions import Permissions
 from accounts.tables import Reference, Table
 from survey.models.erasure import ERASES, Erasure
+from survey.models.retention import Destruction
 
 
 class CertificateQuerySet(models.QuerySet["DestructionCertificate"]):
@@ -41,6 +42,10 @@ class DestructionCertificate(Table, district=Reference.MOVED):
     )
     erasure = models.OneToOneField(
         Erasure, on_delete=models.SET_NULL, null=True, related_name="certificate"
+    )
+    # Null: of an erasure.
+    destruction = models.OneToOneField(
+        Destruction, on_delete=models.SET_NULL, null=True, related_name="certificate"
     )
     issued_at = models.DateTimeField()
     # The signed JSON and the signed PDF, as they are downloaded.

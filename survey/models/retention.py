@@ -15,6 +15,7 @@ from accounts.tables import Reference, Table
 from survey.models.administration import Administration
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from datetime import datetime
 
 # A person of the state or a district who has it there.
@@ -26,6 +27,16 @@ class DataKind(models.TextChoices):
 
     IDENTITIES = "identities", gettext_lazy("Names and access codes")
     ANSWERS = "answers", gettext_lazy("Answers")
+
+
+class RetentionQuerySet(models.QuerySet["Retention"]):
+    def of_round_and_modules(self, administration: Administration) -> RetentionQuerySet:
+        of_round = Q(administration=administration)
+        return self.filter(of_round | Q(administration__module_of=administration))
+
+    def forget_warnings(self) -> None:
+        """Let administrators be warned anew, a month before data are destroyed."""
+        self.update(identities_warned_at=None, answers_warned_at=None)
 
 
 class Retention(Table):
@@ -46,6 +57,8 @@ class Retention(Table):
     # When the owner's administrators were warned; null: not yet, or not of this date.
     identities_warned_at = models.DateTimeField(null=True)
     answers_warned_at = models.DateTimeField(null=True)
+
+    objects = RetentionQuerySet.as_manager()
 
     class Meta:
         constraints = (
@@ -71,6 +84,13 @@ class Retention(Table):
 class LegalHoldQuerySet(models.QuerySet["LegalHold"]):
     def current(self) -> LegalHoldQuerySet:
         return self.filter(lifted_at=None)
+
+    def of_rounds(self, administrations: Collection[int]) -> LegalHoldQuerySet:
+        """Return holds on these rounds, or on the state's round of these modules."""
+        state_rounds = Administration.objects.filter(modules__in=administrations)
+        return self.filter(
+            Q(administration__in=administrations) | Q(administration__in=state_rounds)
+        )
 
     def visible_to(self, permissions: Permissions) -> LegalHoldQuerySet:
         """Return all holds for the state; else those of the state and own districts."""

@@ -9,10 +9,16 @@ from django.utils import timezone
 
 from reports import retention as of_reports
 from reports.exports.destroyed import destroyed_message
-from reports.models import CountedSchool, ReleasedSentence, SchoolRate
+from reports.models import (
+    CountedSchool,
+    ReleasedSentence,
+    ResultsRollUp,
+    SchoolRate,
+)
 from reports.rates.rollup import roll_up
 from reports.rates.rollup_query import count
 from reports.releases import frozen_people, rollup
+from reports.releases.rollup import is_outdated
 from reports.results.job import count_results, request_results
 from reports.scores import scoring
 from reports.tests.releases.conftest import release, stored
@@ -25,6 +31,7 @@ from survey.tests.erasing.conftest import (
     jobs_run_by_hand as jobs_run_by_hand,  # noqa: PLC0414
 )
 from survey.tests.retention.conftest import ANSWERS, NAMES, close, destroy, keep_for
+from survey.work import jobs
 from survey.work.jobs import JobRefused
 
 pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
@@ -76,6 +83,44 @@ def test_answers_wait_for_the_results(closed, monkeypatch):
     keep_for(closed, timezone.now() - timedelta(days=31), answers_days=5)
     with pytest.raises(DestructionRefused, match="not been counted yet"):
         order_destruction(closed, ANSWERS)
+
+
+@pytest.fixture
+def reopened(due):
+    """Opened again after its results were counted, and closed long ago since."""
+    early = due.closes_at - timedelta(days=1)
+    ResultsRollUp.objects.update(as_of=early, released_at=early)
+    Response.objects.filter(administration_id=due.pk).update(saved_at=due.closes_at)
+    return due
+
+
+def test_answers_given_after_a_reopening_wait_for_a_new_release(reopened, staff):
+    with pytest.raises(DestructionRefused, match="Count new results first"):
+        order_destruction(reopened, ANSWERS)
+    assert is_outdated(reopened)
+    job = request_results(reopened, by=staff.state)
+    jobs.run(job.pk)
+    roll_up = ResultsRollUp.objects.get()
+    assert roll_up.released_at < reopened.closes_at < roll_up.as_of
+    assert destroy(reopened, ANSWERS)
+
+
+def test_otherwise_they_would_be_destroyed_uncounted(reopened, monkeypatch):
+    """The twin: any earlier release is taken for one of these answers."""
+    monkeypatch.setattr(of_reports, "AFTER_CLOSING", -timedelta(days=3650))
+    destroy(reopened, ANSWERS)
+    assert ResultsRollUp.objects.get().as_of < reopened.closes_at
+    assert not Response.objects.filter(administration_id=reopened.pk).exists()
+
+
+@pytest.mark.parametrize("minutes, is_counted", [(14, False), (16, True)])
+def test_a_release_before_the_last_saves_is_outdated(due, minutes, is_counted):
+    """Pages that were begun are saved until ten minutes after the closing."""
+    as_of = due.closes_at + timedelta(minutes=minutes)
+    ResultsRollUp.objects.update(as_of=as_of)
+    due.refresh_from_db()
+    assert (of_reports.results_are_counted(due, ANSWERS) == "") is is_counted
+    assert is_outdated(due) is not is_counted
 
 
 @pytest.mark.parametrize("kind", ["results.count", "scores.calculate"])

@@ -26,12 +26,18 @@ from survey.fieldwork.administrations.queries import (
     administration_or_404,
     may_manage,
 )
-from survey.models import Administration, DataKind, Destruction, Job, LegalHold
+from survey.models import (
+    Administration,
+    DataKind,
+    Destruction,
+    DestructionCertificate,
+    Job,
+)
 from survey.people.erasing.words import TABLES
 from survey.people.retention import destroy
 from survey.people.retention.counting import count_data, request_count
 from survey.people.retention.hold_changes import lift_hold, may_hold, place_hold
-from survey.people.retention.holds import OnHold
+from survey.people.retention.holds import OnHold, hold_on
 from survey.people.retention.orders import (
     DestructionRefused,
     order_destruction,
@@ -194,7 +200,7 @@ def administration_retention(request: StaffRequest, pk: int) -> HttpResponse:
             (hold, may_hold(request.permissions, hold.district_id))
             for hold in holds.select_related("placed_by", "lifted_by", "district")
         ],
-        "is_held": administration.holds.current().exists(),
+        "is_held": hold_on([pk]) is not None,
     }
     return render(request, "survey/console/administration_retention.html", context)
 
@@ -305,14 +311,19 @@ def administration_destroy(request: StaffRequest, pk: int, kind: str) -> HttpRes
             return redirect("administration_destroy", pk, kind)
     rows = administration.destructions.filter(kind=kind).select_related("by")
     latest = rows.without_counts().first() or rows.first()
-    hold = LegalHold.objects.current().filter(administration=administration).first()
+    certificates = DestructionCertificate.objects.visible_to(request.permissions)
+    is_running = latest is not None and latest.state == Destruction.State.RUNNING
     context = {
         "administration": administration,
         "kind": DataKind(kind),
         "form": form,
-        "hold": hold,
+        "hold": hold_on([pk]),
         "reason": refusal or reason_not_to_destroy(administration, kind),
         "latest": latest,
+        "pause": destroy.reason_to_pause(latest) if latest and is_running else "",
+        "certificate": certificates.filter(
+            destruction__administration=administration, kind=kind
+        ).first(),
         "job": job_of(latest, request) if latest else None,
         "tables": described_tables(latest) if latest else (),
     }

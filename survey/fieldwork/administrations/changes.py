@@ -11,7 +11,6 @@ from datetime import datetime
 
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import connection, transaction
-from django.db.models import Q
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -33,7 +32,13 @@ from survey.fieldwork.administrations.queries import may_manage
 from survey.fieldwork.administrations.subgroups import Subgroups, default_subgroups
 from survey.fieldwork.message_platforms.hooks import administration_changed
 from survey.fieldwork.message_platforms.rebuild import start_rebuild
-from survey.models import Administration, Denominator, PublishedSurvey, Wave
+from survey.models import (
+    Administration,
+    Denominator,
+    PublishedSurvey,
+    Retention,
+    Wave,
+)
 from survey.models.administration import MINIMUM_GROUP
 
 # A roster that is being applied was compared with these.
@@ -226,7 +231,8 @@ def reopen_administration(
                 _("It is not closed: it accepts answers until %(closes_at)s.")
                 % {"closes_at": format_moment(current.closes_at)}
             )
-        if _has_destroyed_data(current):
+        # Its modules of which data were destroyed stay closed.
+        if current.has_destroyed_data:
             raise ChangeBlocked(
                 _(
                     "Data of it were destroyed at the end of their retention period, so"
@@ -243,14 +249,6 @@ def reopen_administration(
         _save(current, "reopen administration", by, request, before)
         follow_round(current, before)
     return current
-
-
-def _has_destroyed_data(administration: Administration) -> bool:
-    """Test a round and the districts' modules that open with it. 1 statement."""
-    destroyed = Q(identities_destroyed_at__isnull=False)
-    destroyed |= Q(answers_destroyed_at__isnull=False)
-    rounds = Q(pk=administration.pk) | Q(module_of=administration)
-    return Administration.objects.filter(rounds, destroyed).exists()
 
 
 def lock_administration(
@@ -313,6 +311,9 @@ def _save(
     record_change(action, administration, by, request, before=before)
     administration_changed(administration)
     after = plan_of(administration)
+    if after.closes_at > before.closes_at:
+        # They were of data that may change now, or of a date that does not hold.
+        Retention.objects.of_round_and_modules(administration).forget_warnings()
     # What is in the hashes of people; the rest is in the administration's entry.
     if any(getattr(after, name) != getattr(before, name) for name in IN_HASHES):
         start_rebuild(administration.pk)

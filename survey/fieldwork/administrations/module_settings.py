@@ -56,17 +56,20 @@ def is_offered_in(state_round: Administration, district: District) -> bool:
 def follow_round(state_round: Administration, before: AdministrationPlan) -> None:
     """Change the modules as their round was changed. 1 statement without modules.
 
-    A module that its district has closed stays closed, and no minimum group sinks.
+    A module that its district has closed stays closed, also one of which data were
+    destroyed, and no minimum group sinks.
     """
     if state_round.district_id is not None:
         return
     modules = state_round.modules.select_for_update(no_key=True)
     for module in modules.order_by("pk"):
         was_closed_earlier = module.closes_at != before.closes_at
-        closes_at = module.closes_at
+        opens_at, closes_at = module.opens_at, module.closes_at
         for name in FOLLOWED:
             setattr(module, name, getattr(state_round, name))
-        if was_closed_earlier and closes_at > module.opens_at:
+        if module.has_destroyed_data:
+            module.opens_at, module.closes_at = opens_at, closes_at
+        elif was_closed_earlier and closes_at > module.opens_at:
             module.closes_at = min(closes_at, module.closes_at)
         module.minimum_group = max(module.minimum_group, state_round.minimum_group)
         module.changes += 1

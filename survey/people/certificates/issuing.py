@@ -20,7 +20,12 @@ from django.utils import timezone, translation
 from accounts import audit
 from accounts.language import language_of
 from accounts.models import District, Membership, User
-from survey.models import Administration, DestructionCertificate, Erasure
+from survey.models import (
+    Administration,
+    Destruction,
+    DestructionCertificate,
+    Erasure,
+)
 from survey.people.certificates import journal
 from survey.people.certificates.digests import combine
 from survey.people.certificates.documents import sign_json, sign_pdf
@@ -85,6 +90,7 @@ def issue_certificate(
     *,
     digest_key: bytes = b"",
     erasure: Erasure | None = None,
+    destruction: Destruction | None = None,
 ) -> DestructionCertificate:
     """Store a signed certificate, and write the destruction into the journal.
 
@@ -106,6 +112,7 @@ def issue_certificate(
         kind=destroyed.kind,
         district_id=destroyed.district,
         erasure=erasure,
+        destruction=destruction,
         issued_at=now,
         document=document,
         pdf=sign_pdf(draw_certificate(content, document), key),

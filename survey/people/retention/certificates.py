@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 
+from django.utils.translation import gettext as _
+
 from survey.models import Destruction
 from survey.people.certificates.issuing import (
     DestroyedData,
@@ -11,7 +13,7 @@ from survey.people.certificates.issuing import (
     issue_certificate,
     orderer,
 )
-from survey.people.certificates.keys import SigningKeyMissing
+from survey.people.certificates.keys import SigningKeyMissing, signing_key
 
 log = logging.getLogger(__name__)
 ENDED = "The retention period has ended."
@@ -20,7 +22,7 @@ ENDED = "The retention period has ended."
 def certify(destruction: Destruction) -> None:
     """Issue the certificate in the transaction that destroys, and let the key go there.
 
-    Without a key to sign with, the record of the destruction has to do.
+    Raises SigningKeyMissing.
     """
     administration, by = destruction.administration, destruction.by
     assert destruction.destroyed_at is not None  # noqa: S101
@@ -38,8 +40,22 @@ def certify(destruction: Destruction) -> None:
         reason=destruction.reason or ENDED,
         destroyed_at=destruction.destroyed_at,
     )
-    try:
-        issue_certificate(data, digest_key=bytes(destruction.digest_key or b""))
-    except SigningKeyMissing as error:
-        log.error("No certificate of destruction %s: %s", destruction.pk, error)
+    issue_certificate(
+        data,
+        digest_key=bytes(destruction.digest_key or b""),
+        destruction=destruction,
+    )
     destruction.digest_key = None
+
+
+def reason_not_to_certify() -> str:
+    """Return why nothing is destroyed that could not be certified, or ""."""
+    try:
+        signing_key()
+    except SigningKeyMissing as error:
+        log.error("Nothing is destroyed: %s", error)
+        return _(
+            "Nothing is destroyed, because this installation has no key to sign the"
+            " certificate with. Ask your engineers."
+        )
+    return ""

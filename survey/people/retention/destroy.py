@@ -8,17 +8,19 @@ administration's. See docs/decisions/0194-retention.md.
 from __future__ import annotations
 
 import secrets
-import time
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
-from django.db import OperationalError, connection, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
 from django.db.models import BinaryField, F, Func, Model, QuerySet, Value
 from django.db.models.sql.compiler import SQLCompiler
 from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
@@ -27,31 +29,29 @@ from accounts.tables import Erasing
 from survey.database import advisory_locks
 from survey.database.code_routes import forget_routes
 from survey.database.respondent_locks import lock_respondents
-from survey.fieldwork.administrations.checks import LOCK_NOT_AVAILABLE
 from survey.fieldwork.message_platforms.hooks import people_removed
 from survey.models import DataKind, Destruction, Job, Respondent, Response
+from survey.people.certificates.keys import signing_key
 from survey.people.erasing.deletion import raw_delete
 from survey.people.erasing.stored import person_fields, rows_of_people, rows_of_round
 from survey.people.retention import certificates, round_files
-from survey.people.retention.holds import OnHold, refuse_if_held
+from survey.people.retention.holds import OnHold, hold_on, refuse_if_held
 from survey.people.retention.hooks import derived_rows, reason_to_wait
 from survey.people.retention.row_digests import Tallies
+from survey.people.retention.terms import WARNING, current_term
 from survey.work.jobs import JobRefused, Progress, job
 
 KIND = "retention.destroy"
 # People of one transaction: within a second, so that a hold waits no longer.
 BATCH = 1000
-# Answers that are digested by one statement.
-ANSWERS_AT_ONCE = 50_000
 # Tries to lock the partition, each for a tenth of a second: somebody may read it.
 TRIES = 50
-PAUSE = 0.2
 GOES_ON = gettext_noop("This goes on by itself within an hour.")
 RESPONDENTS = Respondent._meta.db_table
 RESPONSES = Response._meta.db_table
 # What a respondent loses; school, grade, groups and times stay for figures.
 EMPTIED = ("id", "code_digest", "classroom")
-DIGEST = "SELECT * FROM survey_digest_answers(%s, %s, %s, %s, %s)"
+DESTROY = "SELECT * FROM survey_destroy_answers(%s, %s, %s)"
 
 
 class UnknownDigest(Func):
@@ -75,10 +75,15 @@ def destroy_data(job: Job, progress: Progress) -> None:
     ).get(pk=job.subject_id or 0)
     if destruction.state != Destruction.State.RUNNING:
         return
+    if reason := reason_to_pause(destruction):
+        progress.message = reason
+        return
     # What was under way when this was ordered. Nothing new begins since.
     if reason := reason_to_wait(destruction.administration, destruction.kind):
         progress.message = f"{reason} {_(GOES_ON)}"
         return
+    if reason := certificates.reason_not_to_certify():
+        raise JobRefused(reason)
     try:
         destroy_rows_of(destruction, progress)
     except OnHold as hold:
@@ -89,8 +94,38 @@ def destroy_data(job: Job, progress: Progress) -> None:
     progress.message = _("Destroyed.")
 
 
+def reason_to_pause(destruction: Destruction) -> str:
+    """Return why an ordered destruction waits for a month after a hold, or "".
+
+    2 statements.
+    """
+    term = current_term(destruction.administration_id, destruction.kind)
+    if term.warned_at is None:
+        return _(
+            "A hold was lifted, so administrators are warned anew. Nothing more is"
+            " destroyed in the month after this warning."
+        )
+    if term.was_warned_long_ago(timezone.now()):
+        return ""
+    return warned_words(term.warned_at)
+
+
+def warned_words(warned_at: datetime) -> str:
+    return _(
+        "Administrators were warned on %(warned)s. Nothing is destroyed before"
+        " %(earliest)s."
+    ) % {
+        "warned": date_format(localtime(warned_at), "DATE_FORMAT"),
+        "earliest": date_format(localtime(warned_at + WARNING), "DATE_FORMAT"),
+    }
+
+
 def destroy_rows_of(destruction: Destruction, progress: Progress | None = None) -> None:
-    """Destroy what is left of an ordered destruction. Raises OnHold."""
+    """Destroy what is left of an ordered destruction.
+
+    Raises OnHold, and SigningKeyMissing before anything is destroyed.
+    """
+    signing_key()
     if destruction.kind == DataKind.IDENTITIES:
         destroy_identities(destruction, progress)
     else:
@@ -190,77 +225,67 @@ def destroy_answers(destruction: Destruction, progress: Progress | None) -> None
     Until the end, other sessions can read the answers, and nobody writes them.
     """
     _delete_files(destruction)
-    with transaction.atomic(), connection.cursor() as cursor:
+    try:
+        _destroy_answers_and_derived(destruction, progress)
+    except IntegrityError as error:
+        # The database refuses: a hold was placed while answers were read.
+        if hold := hold_on([destruction.administration_id]):
+            raise OnHold(hold) from error
+        raise
+
+
+@transaction.atomic
+def _destroy_answers_and_derived(
+    destruction: Destruction, progress: Progress | None
+) -> None:
+    with connection.cursor() as cursor:
         current = _locked(destruction, cursor)
         administration = current.administration_id
+        # Without the lock by which new holds would wait for minutes.
+        if hold := hold_on([administration]):
+            raise OnHold(hold)
         tallies = _tallies(current)
-        answers = Response.objects.filter(administration_id=administration)
         if progress:
             progress.begin_step(_("Reading what is destroyed"))
-        if connection.vendor == "postgresql":
-            _digest_answers(cursor, administration, tallies, progress)
-        else:
-            tallies.add_rows(answers, "respondent_id")
-        refuse_if_held([administration])
         for derived in derived_rows(administration):
             tallies.add_rows(derived.rows)
             if derived.emptied:
                 derived.rows.update(**derived.emptied)
             else:
                 raw_delete(derived.rows)
+        # Last, because nobody reads the partition from then on until the commit.
         if connection.vendor == "postgresql":
-            _empty_partition(cursor, administration)
+            _empty_partition(cursor, administration, tallies)
         else:
+            answers = Response.objects.filter(administration_id=administration)
+            tallies.add_rows(answers, "respondent_id")
             raw_delete(answers)
         _end(current, progress)
 
 
-def _digest_answers(
-    cursor: CursorWrapper,
-    administration: int,
-    tallies: Tallies,
-    progress: Progress | None,
+def _empty_partition(
+    cursor: CursorWrapper, administration: int, tallies: Tallies
 ) -> None:
-    """Let a function of the tables' owner digest the answers: migration 0020.
+    """Let a function of the tables' owner digest the answers, and empty their table.
 
-    From then on nobody writes them, until the transaction ends.
+    Nothing else is locked: migration 0020. Raises OperationalError where somebody reads
+    the table for long: the job is repeated.
     """
-    digest, person, item = tallies.digest_of(RESPONSES), 0, 0
-    while True:
-        values: list[Any] = [administration, person, item, ANSWERS_AT_ONCE, digest]
-        cursor.execute(DIGEST, values)
-        [(digest, read, person, item)] = cursor.fetchall()
-        if not read:
-            break
-        digest = bytes(digest)
-        tallies.store(RESPONSES, read, digest)
-        if progress:
-            progress.advance(read)
-
-
-def _empty_partition(cursor: CursorWrapper, administration: int) -> None:
-    """Empty the partition once nobody reads it; nothing else is locked.
-
-    Raises OperationalError where somebody reads it for long: the job is repeated.
-    """
-    for remaining in reversed(range(TRIES)):
-        try:
-            with transaction.atomic():
-                cursor.execute("SELECT survey_destroy_answers(%s)", [administration])
-            return
-        except OperationalError as error:
-            is_locked = getattr(error.__cause__, "pgcode", "") == LOCK_NOT_AVAILABLE
-            if not is_locked or not remaining:
-                raise
-        time.sleep(PAUSE)
+    key = tallies.digest_of(RESPONSES)
+    cursor.execute(DESTROY, [administration, key, TRIES])
+    [(digest, rows)] = cursor.fetchall()
+    tallies.store(RESPONSES, rows, bytes(digest))
 
 
 def _delete_files(destruction: Destruction) -> None:
-    deleted = round_files.delete_round_files(
-        destruction.administration_id, destruction.kind
-    )
-    if deleted:
-        rows = Destruction.objects.filter(pk=destruction.pk)
+    """Delete files in 1 transaction, in which no hold begins. Raises OnHold."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        current = _locked(destruction, cursor)
+        refuse_if_held([current.administration_id])
+        deleted = round_files.delete_round_files(
+            current.administration_id, current.kind
+        )
+        rows = Destruction.objects.filter(pk=current.pk)
         rows.update(files=F("files") + deleted)
 
 

@@ -35,7 +35,7 @@ def place_hold(
     by: User,
     request: HttpRequest | None = None,
 ) -> LegalHold:
-    """Stop destroying the data of a round, and erasing people of it.
+    """Stop destroying the data of a round and its modules, and erasing people of it.
 
     What destroys some of them at this moment ends before. `district` is None for a hold
     of the state, of the people of all districts. Raises PermissionDenied and
@@ -69,8 +69,8 @@ def lift_hold(
 ) -> bool:
     """End a hold; return False if somebody did so before. Raises PermissionDenied.
 
-    Administrators are warned anew, a month before anything is destroyed. What was
-    ordered to be erased meanwhile is erased.
+    Administrators are warned anew, a month before anything is destroyed, also of what
+    was ordered before. What was ordered to be erased meanwhile is erased.
     """
     if not may_hold(Permissions(by), hold.district_id):
         raise PermissionDenied
@@ -88,8 +88,6 @@ def lift_hold(
         before={"holder": hold.holder, "reason": hold.reason},
         after={"reason": reason},
     )
-    Retention.objects.filter(administration=administration).update(
-        identities_warned_at=None, answers_warned_at=None
-    )
+    Retention.objects.of_round_and_modules(administration).forget_warnings()
     resume_erasures(administration.pk)
     return True

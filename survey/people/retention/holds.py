@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils.formats import date_format
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
@@ -43,9 +43,9 @@ def hold_on(
 ) -> LegalHold | None:
     """Return a hold on one of these rounds; on people of a district if given.
 
-    1 statement.
+    A hold on the state's round is on its modules too. 1 statement.
     """
-    holds = LegalHold.objects.current().filter(administration__in=administrations)
+    holds = LegalHold.objects.current().of_rounds(administrations)
     if district is not None:
         holds = holds.filter(Q(district=None) | Q(district=district))
     titles = "administration__published__survey"
@@ -57,12 +57,21 @@ def refuse_if_held(
 ) -> None:
     """Let new holds wait until the transaction ends. Raises OnHold.
 
-    1 statement, and 1 for each of these rounds.
+    2 statements, and 1 for each of these rounds and of those they are modules of.
     """
-    for key in sorted(administrations):
+    state_rounds = Administration.objects.filter(modules__in=administrations)
+    keys = {*administrations, *state_rounds.values_list("pk", flat=True)}
+    for key in sorted(keys):
         advisory_locks.lock_shared(advisory_locks.HOLDS, key)
     if hold := hold_on(administrations, district):
         raise OnHold(hold)
+
+
+def held_rounds() -> QuerySet[Administration, int]:
+    """Return the keys of rounds on hold, and of their modules, for a subquery."""
+    held = LegalHold.objects.current().values("administration")
+    rounds = Administration.objects.filter(Q(pk__in=held) | Q(module_of__in=held))
+    return rounds.values_list("pk", flat=True)
 
 
 @before_removal

@@ -14,7 +14,7 @@ from accounts.email_outbox import Facts, queue_emails, writes
 from accounts.models import District, Membership, QueuedEmail
 from accounts.time_zones import zone_of
 from survey.models import Administration, Retention
-from survey.people.retention.terms import WARNING, Term
+from survey.people.retention.terms import WARNING, Term, current_term
 
 log = logging.getLogger(__name__)
 KIND = "retention warning"
@@ -35,14 +35,17 @@ def _addresses(memberships: QuerySet[Membership]) -> list[str]:
 
 
 @transaction.atomic
-def warn(administration: Administration, term: Term, now: datetime) -> bool:
-    """Send the warning of a term; return False if nobody could be warned.
+def warn(administration: Administration, kind: str, now: datetime) -> bool:
+    """Send a warning, once after each closing; return False if nobody was warned.
 
-    Without an administrator nothing is destroyed.
+    Without an administrator nothing is destroyed. What was ordered before a hold goes
+    on a month after the warning, whatever its period is by now.
     """
     Retention.objects.get_or_create(administration=administration)
     row = Retention.objects.select_for_update().get(administration=administration)
-    if row.warned_at(term.kind) is not None or term.ends_at is None:
+    term = current_term(administration.pk, kind)
+    has_end = term.ends_at is not None or term.destroyed_at is not None
+    if term.warned_at is not None or not has_end or term.closes_at > now:
         return False
     addresses = administrators_of(administration.district)
     if not addresses:
@@ -50,7 +53,7 @@ def warn(administration: Administration, term: Term, now: datetime) -> bool:
         return False
     setattr(row, f"{term.kind}_warned_at", now)
     row.save(update_fields=[f"{term.kind}_warned_at"])
-    due_at = max(term.ends_at, now + WARNING)
+    due_at = max(term.ends_at or now, now + WARNING)
     day = due_at.astimezone(zone_of(administration.district)).date().isoformat()
     facts: Facts = {
         "title": administration.title,

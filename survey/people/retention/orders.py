@@ -19,10 +19,11 @@ from accounts import audit
 from accounts.models import User
 from accounts.permissions import Permissions
 from survey.fieldwork.administrations.queries import may_manage
-from survey.models import Administration, Destruction, Job, LegalHold
+from survey.models import Administration, Destruction, Job
 from survey.people.certificates.digests import new_key
-from survey.people.retention.destroy import KIND, destroy_data
-from survey.people.retention.holds import OnHold, refuse_if_held
+from survey.people.retention.certificates import reason_not_to_certify
+from survey.people.retention.destroy import KIND, destroy_data, warned_words
+from survey.people.retention.holds import OnHold, held_rounds, refuse_if_held
 from survey.people.retention.hooks import reason_to_wait
 from survey.people.retention.notices import warn, withdraw_warning
 from survey.people.retention.round_files import BY
@@ -30,6 +31,7 @@ from survey.people.retention.terms import (
     WARNING,
     Settings,
     Term,
+    current_term,
     is_settled,
     terms_of,
 )
@@ -103,27 +105,33 @@ def reason_not_to_destroy(administration: Administration, kind: str) -> str:
         return _("This was ordered before.")
     if not is_settled(administration):
         return _("Data can be destroyed from a day after the closing.")
+    return reason_not_due(term, timezone.now()) or reason_to_wait(administration, kind)
+
+
+def reason_not_due(term: Term, now: datetime) -> str:
+    """Return why the period or the month after the warning is not over, or ""."""
+    if term.is_due(now):
+        return ""
+    if term.ends_at is None:
+        return _(
+            "They are kept, because no period was set. Set a period: a warning is sent"
+            " a month before it ends."
+        )
     if term.warned_at is None:
         return _(
             "Administrators have not been warned yet. Set a period: a warning is sent a"
             " month before."
         )
-    earliest = term.warned_at + WARNING
-    if earliest > timezone.now():
-        return _(
-            "Administrators were warned on %(warned)s. Nothing is destroyed before"
-            " %(earliest)s."
-        ) % {
-            "warned": date_format(localtime(term.warned_at), "DATE_FORMAT"),
-            "earliest": date_format(localtime(earliest), "DATE_FORMAT"),
-        }
-    return reason_to_wait(administration, kind)
+    if not term.was_warned_long_ago(now):
+        return warned_words(term.warned_at)
+    words = _("The period ends on %(day)s. Nothing is destroyed before.")
+    return words % {"day": date_format(localtime(term.ends_at), "DATE_FORMAT")}
 
 
 def apply_retention(now: datetime | None = None) -> None:
     """Warn of what ends in a month, destroy what is due, go on with what stopped."""
     now = now or timezone.now()
-    _resume()
+    _resume(now)
     for administration, term in _unended(now):
         try:
             _apply(administration, term, now)
@@ -135,25 +143,35 @@ def apply_retention(now: datetime | None = None) -> None:
             log.exception("retention of %s failed", administration.pk)
 
 
-def _resume() -> None:
-    """Start the jobs of destructions again that were interrupted or had to wait."""
+def _resume(now: datetime) -> None:
+    """Start the jobs of destructions again that were interrupted or had to wait.
+
+    After a hold, administrators are warned anew, and a month passes.
+    """
     running = Job.objects.filter(kind=KIND, ended_at=None)
-    held = LegalHold.objects.current().values("administration")
     stopped = Destruction.objects.filter(state=State.RUNNING).exclude(
-        Q(pk__in=running.values("subject_id")) | Q(administration__in=held)
+        Q(pk__in=running.values("subject_id")) | Q(administration__in=held_rounds())
     )
-    for destruction in stopped.select_related("by"):
-        start(destroy_data, subject_id=destruction.pk, by=destruction.by)
+    related = ("by", "administration__published__survey", "administration__district")
+    for destruction in stopped.select_related(*related):
+        try:
+            term = current_term(destruction.administration_id, destruction.kind)
+            if term.warned_at is None:
+                warn(destruction.administration, destruction.kind, now)
+            elif term.was_warned_long_ago(now):
+                start(destroy_data, subject_id=destruction.pk, by=destruction.by)
+        except Exception:
+            # One round must not keep others from their end.
+            log.exception("destruction %s does not go on", destruction.pk)
 
 
 def _unended(now: datetime) -> Iterator[tuple[Administration, Term]]:
     """Yield the terms of closed rounds that nobody holds. 2 statements."""
     settings = Settings()
-    held = LegalHold.objects.current().values("administration")
     closed = (
         Administration.objects.filter(closes_at__lte=now)
         .filter(Q(identities_destroyed_at=None) | Q(answers_destroyed_at=None))
-        .exclude(pk__in=held)
+        .exclude(pk__in=held_rounds())
         .select_related("published__survey", "district", "retention")
         .defer("published__definition", "published__survey__source")
     )
@@ -171,6 +189,9 @@ def _apply(administration: Administration, term: Term, now: datetime) -> None:
         if term.warned_at is not None:
             withdraw_warning(administration, term)
     elif term.warned_at is None:
-        warn(administration, term, now)
+        warn(administration, term.kind, now)
     elif term.is_due(now):
+        # The console has no keys: there it is the job that refuses.
+        if reason := reason_not_to_certify():
+            raise DestructionRefused(reason)
         order_destruction(administration, term.kind)

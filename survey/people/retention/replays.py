@@ -12,6 +12,7 @@ from survey.models import Administration, DataKind, Destruction
 from survey.people.certificates.digests import new_key
 from survey.people.certificates.journal import JournalError
 from survey.people.certificates.replay import replays
+from survey.people.retention.certificates import reason_not_to_certify
 from survey.people.retention.destroy import destroy_rows_of
 from survey.people.retention.holds import OnHold
 
@@ -21,7 +22,12 @@ State = Destruction.State
 @replays(DataKind.IDENTITIES.value)
 @replays(DataKind.ANSWERS.value)
 def replay_destruction(entry: Mapping[str, Any]) -> int:
-    """Destroy what the entry names of rounds that the database has; return the rows."""
+    """Destroy what the entry names of rounds that the database has; return the rows.
+
+    Raises JournalError where nothing can be destroyed.
+    """
+    if reason := reason_not_to_certify():
+        raise JournalError(reason)
     return sum(_replay(pk, entry["kind"]) for pk in entry["administrations"])
 
 

@@ -46,6 +46,7 @@ class Term:
     # "own", "district", "state" or "default", as of other settings.
     source: str
     closes_at: datetime
+    # Since the closing: a warning of an earlier one is of other data.
     warned_at: datetime | None
     destroyed_at: datetime | None
 
@@ -68,6 +69,10 @@ class Term:
     def is_due(self, now: datetime) -> bool:
         due_at = self.due_at(now)
         return self.warned_at is not None and due_at is not None and due_at <= now
+
+    def was_warned_long_ago(self, now: datetime) -> bool:
+        """Return whether the month after the warning is over."""
+        return self.warned_at is not None and self.warned_at + WARNING <= now
 
 
 def limits_of(kind: str, levels: Sequence[PlaceSettings]) -> Limits:
@@ -93,6 +98,13 @@ def terms_of(
     return [_term(kind, administration, periods, levels) for kind in KINDS]
 
 
+def current_term(administration: int, kind: str) -> Term:
+    """Return a term as it is stored at this moment. 2 statements."""
+    rows = Administration.objects.select_related("district", "retention")
+    terms = terms_of(rows.get(pk=administration))
+    return next(term for term in terms if term.kind == kind)
+
+
 def _term(
     kind: DataKind,
     administration: Administration,
@@ -106,12 +118,15 @@ def _term(
             source = "state" if level.district_id is None else "district"
     if days is not None:
         days = limits_of(kind, levels).within(days)
+    warned_at = periods.warned_at(kind) if periods else None
+    if warned_at is not None and warned_at <= administration.closes_at:
+        warned_at = None
     return Term(
         kind,
         days,
         source if days is not None else "default",
         administration.closes_at,
-        periods.warned_at(kind) if periods else None,
+        warned_at,
         getattr(administration, f"{kind}_destroyed_at"),
     )
 

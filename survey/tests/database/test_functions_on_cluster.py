@@ -55,7 +55,7 @@ REPLACED = {
 UNCHANGED = {
     "survey_add_partition",
     "survey_count_answers",
-    "survey_digest_answers",
+    "survey_destroy_answers",
     "survey_erase_answers",
     "survey_read_comments",
 }

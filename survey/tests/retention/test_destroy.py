@@ -19,6 +19,7 @@ from survey.fieldwork.login_cards.refusals import reason_not_made
 from survey.models import (
     Administration,
     CardSet,
+    Destruction,
     DestructionCertificate,
     Identity,
     Job,
@@ -29,6 +30,8 @@ from survey.models import (
 )
 from survey.people.access_codes import code_of
 from survey.people.certificates import journal
+from survey.people.certificates.journal import JournalError
+from survey.people.certificates.keys import SigningKeyMissing
 from survey.people.certificates.replay import replay
 from survey.people.erasing import stored
 from survey.people.opt_outs.listed_ids import EarlyId, keep_ids
@@ -302,7 +305,7 @@ def test_the_database_destroys_no_answers_of_a_round_that_is_not_marked(filled):
             transaction.atomic(),
             connection.cursor() as cursor,
         ):
-            cursor.execute("SELECT survey_destroy_answers(%s)", [filled.pk])
+            cursor.execute(destroying.DESTROY, [filled.pk, b"k" * 32, 1])
 
     refused()
     Administration.objects.filter(pk=filled.pk).update(
@@ -313,7 +316,20 @@ def test_the_database_destroys_no_answers_of_a_round_that_is_not_marked(filled):
     assert answers_of(filled).count() == 2
 
 
-def test_answers_are_digested_in_parts(filled, monkeypatch):
+def test_no_function_digests_answers_and_leaves_them(filled):
+    """Whoever could choose a key and an answer could test a guess of it."""
+    if connection.vendor != "postgresql":
+        pytest.skip("the functions are PostgreSQL's")
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT proname FROM pg_proc WHERE prosrc ~ 'survey_response'"
+            " AND prosrc ~ 'sha256' ORDER BY proname"
+        )
+        names = [name for (name,) in cursor.fetchall()]
+    assert names == ["survey_destroy_answers", "survey_erase_answers"]
+
+
+def test_the_digest_of_answers_is_of_the_rows_in_order(filled):
     if connection.vendor != "postgresql":
         pytest.skip("the function is PostgreSQL's")
     with connection.cursor() as cursor:
@@ -325,7 +341,6 @@ def test_answers_are_digested_in_parts(filled, monkeypatch):
             [filled.pk],
         )
         lines = [line for (line,) in cursor.fetchall()]
-    monkeypatch.setattr(destroying, "ANSWERS_AT_ONCE", 1)
     destruction = order_destruction(filled, ANSWERS)
     digest = bytes(destruction.digest_key)
     for line in lines:
@@ -333,6 +348,41 @@ def test_answers_are_digested_in_parts(filled, monkeypatch):
     run(destruction)
     expected = {"rows": 2, "digest": digest.hex()}
     assert destruction.tables["survey_response"] == expected
+
+
+@pytest.mark.parametrize("kind", [NAMES, ANSWERS])
+def test_without_a_key_to_sign_with_nothing_is_destroyed(filled, settings, kind):
+    destruction = order_destruction(filled, kind)
+    keys, settings.CERTIFICATE_KEYS = settings.CERTIFICATE_KEYS, []
+    second = ANSWERS if kind == NAMES else NAMES
+    apply_retention()
+    assert not Destruction.objects.filter(kind=second).exists()
+    jobs.run(job_of(destruction).pk)
+    job = job_of(destruction)
+    assert job.state == Job.State.FAILED and "no key to sign" in job.message
+    with pytest.raises(SigningKeyMissing):
+        destroying.destroy_rows_of(destruction)
+    entry = {"kind": second, "administrations": [filled.pk]}
+    with pytest.raises(JournalError, match="no key to sign"):
+        replay_destruction(entry)
+    destruction.refresh_from_db()
+    assert destruction.tables == {} and destruction.digest_key
+    assert Identity.objects.filter(administration=filled).count() == 2
+    assert answers_of(filled).count() == 2
+    settings.CERTIFICATE_KEYS = keys
+    apply_retention()
+    run(destruction)
+    assert DestructionCertificate.objects.get().destruction == destruction
+
+
+def test_without_this_check_names_would_go_uncertified(filled, settings, monkeypatch):
+    destruction = order_destruction(filled, NAMES)
+    settings.CERTIFICATE_KEYS = []
+    monkeypatch.setattr(destroying, "signing_key", lambda: None)
+    with pytest.raises(SigningKeyMissing):
+        destroying.destroy_rows_of(destruction)
+    assert not Identity.objects.filter(administration=filled).exists()
+    assert not DestructionCertificate.objects.exists()
 
 
 def test_another_key_gives_another_digest():

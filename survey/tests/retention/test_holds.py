@@ -6,11 +6,21 @@ from datetime import timedelta
 
 import pytest
 from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import DatabaseError, IntegrityError, connection, transaction
 from django.utils import timezone
 
-from accounts.models import AuditEntry
+from accounts.models import AuditEntry, QueuedEmail
+from survey.fieldwork.administrations.changes import reopen_administration
 from survey.fieldwork.administrations.removal import remove_administration
-from survey.models import Administration, Destruction, Identity, Job, Retention
+from survey.models import (
+    Administration,
+    CardSet,
+    Destruction,
+    Identity,
+    Job,
+    Response,
+    Retention,
+)
 from survey.people.erasing import erase
 from survey.people.erasing.erase import ErasureConflict, order_erasure
 from survey.people.retention import destroy as destroying
@@ -20,12 +30,14 @@ from survey.people.retention.holds import OnHold
 from survey.people.retention.orders import apply_retention, order_destruction
 from survey.tests.erasing.conftest import ASKED
 from survey.tests.erasing.conftest import run as run_erasure
+from survey.tests.erasing.test_erase import publish_round
 from survey.tests.people import invite
 from survey.tests.retention.conftest import (
     ANSWERS,
     NAMES,
     hold,
     job_of,
+    keep_for,
     run,
 )
 from survey.work import jobs
@@ -65,7 +77,189 @@ def test_a_hold_stops_a_destruction_that_was_ordered(filled, staff, kind):
     assert job_of(destruction) == job
     lift_hold(placed, reason="Settled", by=staff.state)
     apply_retention()
+    # Warned anew, as of the other kind; a month passes.
+    assert job_of(destruction) == job
+    emails = QueuedEmail.objects.filter(kind="retention warning")
+    assert sorted(email.facts["kind"] for email in emails) == [ANSWERS, NAMES]
+    apply_retention(timezone.now() + timedelta(days=29))
+    assert job_of(destruction) == job
+    Retention.objects.update(**{f"{kind}_warned_at": a_month_ago()})
+    apply_retention()
     assert run(destruction).state == "done"
+
+
+@pytest.mark.parametrize("kind", [NAMES, ANSWERS])
+def test_a_job_that_waited_during_a_hold_waits_for_the_new_month(filled, staff, kind):
+    destruction = order_destruction(filled, kind)
+    lift_hold(hold(filled, staff), reason="Settled", by=staff.state)
+    assert run(destruction).state == "running"
+    assert "A hold was lifted" in job_of(destruction).message
+    apply_retention()
+    destroying.destroy_data(job_of(destruction), jobs.Progress(job_of(destruction)))
+    destruction.refresh_from_db()
+    assert destruction.state == "running"
+    assert Identity.objects.filter(administration=filled).count() == 2
+    assert Response.objects.filter(administration_id=filled.pk).count() == 2
+
+
+def test_without_the_month_lifting_a_hold_would_destroy_within_the_hour(
+    filled, staff, monkeypatch
+):
+    monkeypatch.setattr(destroying, "reason_to_pause", lambda *_: "")
+    destruction = order_destruction(filled, NAMES)
+    lift_hold(hold(filled, staff), reason="Settled", by=staff.state)
+    assert run(destruction).state == "done"
+
+
+def test_what_was_ordered_goes_on_also_without_a_period(filled, staff):
+    """Half of the names are destroyed, and nothing brings them back."""
+    destruction = order_destruction(filled, NAMES)
+    placed = hold(filled, staff)
+    jobs.run(job_of(destruction).pk)
+    lift_hold(placed, reason="Settled", by=staff.state)
+    Retention.objects.update(identities_days=None, answers_days=None)
+    apply_retention()
+    assert QueuedEmail.objects.filter(kind="retention warning").count() == 1
+    Retention.objects.update(identities_warned_at=a_month_ago())
+    apply_retention()
+    assert run(destruction).state == "done"
+
+
+def files_of_two(filled, staff) -> list[CardSet]:
+    return [
+        CardSet.objects.create(
+            administration=filled,
+            school=staff.lincoln,
+            by=staff.dana,
+            made_at=timezone.now(),
+            file_name=f"cards/{name}.pdf",
+        )
+        for name in ("x", "y")
+    ]
+
+
+def only_files_remain(filled, kind):
+    """Order a destruction of which everything but files and the end is done."""
+    destruction = order_destruction(filled, kind)
+    while kind == NAMES and destroying.destroy_batch(destruction):
+        pass
+    return destruction
+
+
+@pytest.mark.parametrize("kind", [NAMES, ANSWERS])
+def test_files_of_a_round_on_hold_stay(filled, staff, kind):
+    sets = files_of_two(filled, staff)
+    destruction = only_files_remain(filled, kind)
+    hold(filled, staff)
+    with pytest.raises(OnHold):
+        destroying.destroy_rows_of(destruction)
+    for card_set in sets:
+        card_set.refresh_from_db()
+        assert card_set.deleted_at is None and card_set.file_name
+
+
+@pytest.mark.parametrize("kind", [NAMES, ANSWERS])
+def test_files_would_go_if_the_hold_was_looked_at_later(
+    filled, staff, kind, monkeypatch
+):
+    sets = files_of_two(filled, staff)
+    destruction = only_files_remain(filled, kind)
+    hold(filled, staff)
+    monkeypatch.setattr(destroying, "refuse_if_held", lambda *_: None)
+    destroying._delete_files(destruction)
+    for card_set in sets:
+        card_set.refresh_from_db()
+        assert card_set.deleted_at is not None
+
+
+@pytest.fixture
+def module(filled, staff) -> Administration:
+    """A module of the round, closed and warned as long as it."""
+    row = publish_round(filled, "riverside-pages")
+    row.module_of, row.district = filled, staff.riverside
+    row.save(update_fields=["module_of", "district"])
+    keep_for(row, a_month_ago(), identities_days=5, answers_days=5)
+    return row
+
+
+def a_month_ago():
+    return timezone.now() - timedelta(days=31)
+
+
+@pytest.mark.parametrize("kind", [NAMES, ANSWERS])
+def test_a_hold_on_the_states_round_holds_its_modules(filled, staff, module, kind):
+    ordered = order_destruction(module, kind)
+    placed = hold(filled, staff)
+    apply_retention()
+    assert list(Destruction.objects.all()) == [ordered]
+    jobs.run(job_of(ordered).pk)
+    assert "general counsel" in job_of(ordered).message
+    Administration.objects.filter(pk=module.pk).update(
+        identities_destroyed_at=None, answers_destroyed_at=None
+    )
+    with pytest.raises(OnHold):
+        order_destruction(module, kind)
+    lift_hold(placed, reason="Settled", by=staff.state)
+    row = Retention.objects.get(administration=module)
+    assert (row.identities_warned_at, row.answers_warned_at) == (None, None)
+
+
+def test_a_hold_on_the_states_round_stops_a_modules_destruction_that_runs(
+    filled, staff, module
+):
+    ordered = order_destruction(module, ANSWERS)
+    hold(filled, staff)
+    jobs.run(job_of(ordered).pk)
+    before = job_of(ordered)
+    apply_retention()
+    assert job_of(ordered) == before
+
+
+def test_without_the_states_hold_a_module_would_be_destroyed(module, staff):
+    """The twin; and a hold on a module does not hold the state's round."""
+    apply_retention()
+    kinds = Destruction.objects.filter(administration=module)
+    assert set(kinds.values_list("kind", flat=True)) == {NAMES, ANSWERS}
+
+
+def test_a_hold_on_a_module_leaves_the_states_round(filled, staff, module):
+    hold(module, staff, district=staff.riverside)
+    apply_retention()
+    assert {row.administration for row in Destruction.objects.all()} == {filled}
+
+
+def test_the_database_empties_no_module_of_a_round_on_hold(filled, staff, module):
+    if connection.vendor != "postgresql":
+        pytest.skip("the function is PostgreSQL's")
+    Administration.objects.filter(pk=module.pk).update(
+        answers_destroyed_at=timezone.now()
+    )
+    with connection.cursor() as cursor:
+        values = [module.pk, b"k" * 32, 1]
+        hold(filled, staff)
+        with (
+            pytest.raises(DatabaseError, match="is on hold"),
+            transaction.atomic(),
+        ):
+            cursor.execute(destroying.DESTROY, values)
+        filled.holds.all().delete()
+        cursor.execute(destroying.DESTROY, values)
+
+
+@pytest.mark.parametrize("kind", [NAMES, ANSWERS])
+def test_a_destroyed_module_does_not_keep_the_round_closed(filled, staff, module, kind):
+    run(order_destruction(module, kind))
+    module.refresh_from_db()
+    closed, later = module.closes_at, timezone.now() + timedelta(days=1)
+    reopen_administration(
+        administration=filled, closes_at=later, seen=None, by=staff.state
+    )
+    module.refresh_from_db()
+    filled.refresh_from_db()
+    assert (filled.closes_at, module.closes_at) == (later, closed)
+    # The twin: the database refuses to open it again.
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Administration.objects.filter(pk=module.pk).update(closes_at=later)
 
 
 @pytest.mark.parametrize("kind", [NAMES, ANSWERS])
@@ -73,13 +267,12 @@ def test_without_the_check_an_ordered_destruction_would_go_on(
     filled, staff, kind, monkeypatch
 ):
     monkeypatch.setattr(destroying, "refuse_if_held", lambda *_: None)
+    monkeypatch.setattr(destroying, "hold_on", lambda *_: None)
     destruction = order_destruction(filled, kind)
     hold(filled, staff)
     jobs.run(job_of(destruction).pk)
     destruction.refresh_from_db()
     # PostgreSQL destroys no answers of a round on hold, whatever the code does.
-    from django.db import connection
-
     is_refused = kind == ANSWERS and connection.vendor == "postgresql"
     assert destruction.state == ("running" if is_refused else "done")
 
@@ -114,8 +307,6 @@ def test_without_the_hold_the_person_would_be_erased(filled, staff, maya, monkey
 
 
 def test_a_person_of_another_round_on_hold_is_not_erased(filled, staff, maya):
-    from survey.tests.erasing.test_erase import publish_round
-
     fall = publish_round(filled, "fall")
     invite(fall, staff.lincoln, "00123", "Maya Zaragoza")
     hold(fall, staff)

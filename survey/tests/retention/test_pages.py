@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import pytest
+from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import AuditEntry, PlaceSettings
 from accounts.tests.logging_in import log_in
-from survey.models import Destruction, Identity, Job, LegalHold, Retention
+from survey.models import (
+    Destruction,
+    DestructionCertificate,
+    Identity,
+    Job,
+    LegalHold,
+    Retention,
+)
+from survey.people.retention.hold_changes import lift_hold
+from survey.people.retention.orders import order_destruction
 from survey.tests.erasing.test_pages import text_of
 from survey.tests.retention.conftest import (
     NAMES,
@@ -56,6 +66,38 @@ def test_the_state_counts_and_destroys_names(client, staff, filled, maya):
     assert client.get(f"{people}{maya.pk}/").status_code == 404
     listed = text_of(client.get(f"{people}?school={staff.lincoln.pk}"))
     assert "were destroyed" in listed and "No name" not in listed
+
+
+@pytest.mark.parametrize("kind", ["identities", "answers"])
+def test_the_page_of_what_was_destroyed_has_its_certificate(
+    client, staff, filled, kind
+):
+    destroys = address(filled, f"destroy/{kind}")
+    log_in(client, staff.state)
+    assert "Download PDF" not in text_of(client.get(destroys))
+    destroy(filled, kind)
+    certificate = DestructionCertificate.objects.get()
+    page = client.get(destroys)
+    assert str(certificate.number) in text_of(page)
+    for suffix in ("json", "pdf"):
+        link = reverse(f"certificate_{suffix}", args=[certificate.pk])
+        assert link in page.content.decode()
+        assert client.get(link).status_code == 200
+    # The other kind's page has none.
+    second = "answers" if kind == "identities" else "identities"
+    page = text_of(client.get(address(filled, f"destroy/{second}")))
+    assert "Download PDF" not in page
+
+
+def test_the_page_says_what_an_ordered_destruction_waits_for(client, staff, filled):
+    order_destruction(filled, NAMES)
+    log_in(client, staff.state)
+    destroys = address(filled, "destroy/identities")
+    assert "This is being destroyed" in text_of(client.get(destroys))
+    placed = hold(filled, staff)
+    assert "held by Office of the general" in text_of(client.get(destroys))
+    lift_hold(placed, reason="Settled", by=staff.state)
+    assert "A hold was lifted" in text_of(client.get(destroys))
 
 
 def test_without_a_warning_nothing_can_be_destroyed_by_hand(client, staff, filled):

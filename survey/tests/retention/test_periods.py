@@ -11,7 +11,9 @@ from django.utils import timezone
 
 from accounts import email_outbox
 from accounts.models import AuditEntry, Membership, PlaceSettings, QueuedEmail
+from survey.fieldwork.administrations.changes import reopen_administration
 from survey.models import Destruction, Retention
+from survey.people.retention import orders
 from survey.people.retention.orders import (
     DestructionRefused,
     apply_retention,
@@ -19,6 +21,7 @@ from survey.people.retention.orders import (
 )
 from survey.people.retention.periods import change_retention
 from survey.people.retention.terms import terms_of
+from survey.tests.erasing.test_erase import publish_round
 from survey.tests.retention.conftest import ANSWERS, NAMES, close, keep_for
 
 pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
@@ -159,7 +162,7 @@ def test_without_the_wait_it_would_be_destroyed_at_once(
     administration, staff, monkeypatch
 ):
     """The twin: a period that is over, and a warning that nobody has read."""
-    from survey.people.retention import orders, terms
+    from survey.people.retention import terms
 
     monkeypatch.setattr(orders, "WARNING", timedelta())
     monkeypatch.setattr(terms, "WARNING", timedelta())
@@ -183,9 +186,6 @@ def test_a_longer_period_or_none_takes_the_warning_back(administration, staff, d
 def test_one_round_that_fails_keeps_no_other_from_its_end(
     administration, staff, monkeypatch, publish
 ):
-    from survey.people.retention import orders
-    from survey.tests.erasing.test_erase import publish_round
-
     fall = publish_round(administration, "fall")
     for each in (administration, fall):
         close(each, days=600)
@@ -200,3 +200,109 @@ def test_one_round_that_fails_keeps_no_other_from_its_end(
     monkeypatch.setattr(orders, "order_destruction", fails_once)
     apply_retention()
     assert Destruction.objects.get().administration == fall
+
+
+def reopened_and_closed(administration, staff) -> None:
+    """Open it again for a day, which is 45 days ago now."""
+    later = NOW() + timedelta(days=1)
+    reopen_administration(
+        administration=administration, closes_at=later, seen=None, by=staff.state
+    )
+    administration.refresh_from_db()
+    close(administration, days=45)
+
+
+def test_a_warning_from_before_a_reopening_counts_for_nothing(administration, staff):
+    close(administration, days=60)
+    keep_for(administration, NOW() - timedelta(days=50), identities_days=7)
+    reopened_and_closed(administration, staff)
+    assert Retention.objects.get().identities_warned_at is None
+    apply_retention()
+    assert not Destruction.objects.exists()
+    assert NOW() - Retention.objects.get().identities_warned_at < timedelta(minutes=1)
+    with pytest.raises(DestructionRefused, match="Nothing is destroyed before"):
+        order_destruction(administration, NAMES, by=staff.state)
+
+
+def test_nor_where_only_the_dates_say_so(administration, staff):
+    """As of a round that was opened again before warnings were forgotten."""
+    close(administration, days=45)
+    keep_for(administration, NOW() - timedelta(days=50), identities_days=7)
+    with pytest.raises(DestructionRefused, match="have not been warned yet"):
+        order_destruction(administration, NAMES, by=staff.state)
+    apply_retention()
+    assert not Destruction.objects.exists()
+    assert QueuedEmail.objects.count() == 1
+    assert NOW() - Retention.objects.get().identities_warned_at < timedelta(minutes=1)
+
+
+def test_after_the_closing_the_same_warning_counts(administration, staff):
+    """The twin: 50 days ago it had closed."""
+    close(administration, days=60)
+    keep_for(administration, NOW() - timedelta(days=50), identities_days=7)
+    apply_retention()
+    assert Destruction.objects.get().kind == NAMES
+
+
+def test_a_later_end_forgets_warnings_also_of_modules(administration, staff):
+    close(administration, days=60)
+    module = publish_round(administration, "module")
+    module.module_of, module.district = administration, staff.riverside
+    module.save(update_fields=["module_of", "district"])
+    for each in (administration, module):
+        keep_for(each, NOW() - timedelta(days=50), answers_days=7)
+    later = NOW() + timedelta(days=1)
+    reopen_administration(
+        administration=administration, closes_at=later, seen=None, by=staff.state
+    )
+    module.refresh_from_db()
+    assert module.closes_at == later
+    assert set(Retention.objects.values_list("answers_warned_at", flat=True)) == {None}
+
+
+def stale_term(administration, days):
+    """Return the term that a running task has read, and change the period."""
+    close(administration, days=600)
+    keep_for(administration, NOW() - timedelta(days=31), identities_days=7)
+    [(stale, term)] = [pair for pair in orders._unended(NOW()) if pair[1].kind == NAMES]
+    keep_for(administration, NOW() - timedelta(days=31), identities_days=days)
+    return stale, term
+
+
+@pytest.mark.parametrize(
+    "days, reason", [(700, "The period ends on"), (None, "no period was set")]
+)
+def test_a_period_that_changes_while_the_task_runs_is_read_again(
+    administration, staff, days, reason
+):
+    stale, term = stale_term(administration, days)
+    assert term.is_due(NOW())
+    with pytest.raises(DestructionRefused, match=reason):
+        orders._apply(stale, term, NOW())
+    with pytest.raises(DestructionRefused, match=reason):
+        order_destruction(administration, NAMES, by=staff.state)
+    assert not Destruction.objects.exists()
+
+
+def test_without_reading_it_again_data_would_be_destroyed(
+    administration, staff, monkeypatch
+):
+    monkeypatch.setattr(orders, "reason_not_due", lambda *_: "")
+    stale, term = stale_term(administration, None)
+    orders._apply(stale, term, NOW())
+    assert Destruction.objects.exists()
+
+
+def test_nobody_is_warned_of_a_round_that_was_opened_meanwhile(administration, staff):
+    close(administration, days=60)
+    keep_for(administration, identities_days=7)
+    [(stale, term), _answers] = orders._unended(NOW())
+    reopen_administration(
+        administration=administration,
+        closes_at=NOW() + timedelta(days=1),
+        seen=None,
+        by=staff.state,
+    )
+    orders._apply(stale, term, NOW())
+    assert Retention.objects.get().identities_warned_at is None
+    assert not QueuedEmail.objects.exists()

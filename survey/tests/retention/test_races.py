@@ -111,15 +111,11 @@ def test_a_reader_that_stays_does_not_end_the_destruction(filled, monkeypatch):
     assert is_done(destruction)
 
 
-def test_nothing_is_saved_between_the_digest_and_the_end(filled, maya, monkeypatch):
-    """A save in flight of a person who was late: it waits, and is refused."""
-    destroy = destroying._empty_partition
+def test_nothing_is_saved_between_the_digest_and_the_end(filled, maya):
+    """A save in flight of a person who was late: it waits, and is refused.
 
-    def slowly(*args: object) -> None:
-        time.sleep(2 * A_WHILE)
-        destroy(*args)
-
-    monkeypatch.setattr(destroying, "_empty_partition", slowly)
+    Somebody reads, so that the answers are digested and not yet destroyed.
+    """
     destruction = order_destruction(filled, ANSWERS)
 
     def write() -> int:
@@ -128,11 +124,35 @@ def test_nothing_is_saved_between_the_digest_and_the_end(filled, maya, monkeypat
             cursor.execute("SET LOCAL lock_timeout = 0")
             return rows.update(value="late")
 
-    with started(lambda: run_job(destruction)) as future:
-        assert not future.done()
-        assert elsewhere(write)() == 0
-        future.result()
+    with ThreadPoolExecutor(2) as threads:
+        with transaction.atomic():
+            assert Response.objects.filter(administration_id=filled.pk).exists()
+            late = threads.submit(elsewhere(lambda: run_job(destruction)))
+            time.sleep(A_WHILE)
+            writing = threads.submit(elsewhere(write))
+            time.sleep(A_WHILE)
+            assert not late.done() and not writing.done()
+        late.result()
+        assert writing.result() == 0
     assert is_done(destruction)
+    assert destruction.tables["survey_response"]["rows"] == 2
+
+
+def test_a_hold_does_not_wait_while_answers_are_read_and_stops_it(filled, staff):
+    """Somebody writes, so that the job is where it reads answers."""
+    destruction = order_destruction(filled, ANSWERS)
+    table = f"survey_response_{filled.pk}"
+    with ThreadPoolExecutor(2) as threads:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(f"LOCK TABLE {table} IN ROW EXCLUSIVE MODE")
+            late = threads.submit(elsewhere(lambda: run_job(destruction)))
+            time.sleep(A_WHILE)
+            threads.submit(elsewhere(lambda: hold(filled, staff))).result(A_WHILE)
+            assert not late.done()
+        late.result()
+    assert not is_done(destruction)
+    assert "general counsel" in job_of(destruction).message
+    assert Response.objects.filter(administration_id=filled.pk).count() == 2
 
 
 def test_names_wait_for_a_roster(filled):
