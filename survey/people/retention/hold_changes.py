@@ -91,5 +91,5 @@ def lift_hold(
     Retention.objects.filter(administration=administration).update(
         identities_warned_at=None, answers_warned_at=None
     )
-    resume_erasures(administration.pk)
+    resume_erasures()
     return True
