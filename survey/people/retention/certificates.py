@@ -18,7 +18,7 @@ ENDED = "The retention period has ended."
 
 
 def certify(destruction: Destruction) -> None:
-    """Issue the certificate in the transaction that destroys, and let the key go there.
+    """Issue the certificate in the transaction that destroys.
 
     Without a key to sign with, the record of the destruction has to do.
     """
@@ -39,7 +39,7 @@ def certify(destruction: Destruction) -> None:
         destroyed_at=destruction.destroyed_at,
     )
     try:
-        issue_certificate(data, digest_key=bytes(destruction.digest_key or b""))
+        issue_certificate(data)
     except SigningKeyMissing as error:
         log.error("No certificate of destruction %s: %s", destruction.pk, error)
-    destruction.digest_key = None
+        destruction.digest_key = None
