@@ -19,7 +19,7 @@ from django.utils import timezone, translation
 
 from accounts import audit
 from accounts.language import language_of
-from accounts.models import District, Membership, User
+from accounts.models import AuditEntry, District, Membership, User
 from survey.models import (
     Administration,
     DataKind,
@@ -47,6 +47,8 @@ from survey.people.certificates.systems import (
 
 logger = logging.getLogger(__name__)
 FORMAT = "groundswell-certificate-of-destruction/1"
+# Of an erasure that was replayed in a database from before the user's account.
+UNKNOWN_ORDERER = "somebody whom the restored backup does not have"
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +254,7 @@ def certify_erasure(erasure: Erasure) -> None:
         district=row.district_id,
         tables=_tables_of(bytes(row.digest_key), records),
         files=row.files,
-        ordered_by=orderer(row.by, row.district),
+        ordered_by=_orderer_of(row),
         reason=reason,
         destroyed_at=row.completed_at,
     )
@@ -260,6 +262,16 @@ def certify_erasure(erasure: Erasure) -> None:
     with translation.override(language_of(row.by)):
         issue_certificate(destroyed, erasure=row)
     Erasure.objects.filter(pk=row.pk).update(digest_key=None)
+
+
+def _orderer_of(erasure: Erasure) -> str:
+    """Return who ordered it, also after a restore that did not have the user."""
+    replays = AuditEntry.objects.filter(
+        kind="survey.erasure", subject_id=erasure.pk, action="replay an erasure"
+    )
+    if any("ordered by" in after for after in replays.values_list("after", flat=True)):
+        return UNKNOWN_ORDERER
+    return orderer(erasure.by, erasure.district)
 
 
 def _tables_of(key: bytes, records: Iterable[Any]) -> tuple[DestroyedTable, ...]:

@@ -29,6 +29,7 @@ from survey.models import (
     RosterUpload,
 )
 from survey.people import access_codes
+from survey.people.certificates.issuing import UNKNOWN_ORDERER
 from survey.people.certificates.journal import JournalError
 from survey.people.erasing import files
 from survey.people.erasing.erase import erase_person, person_of, rows_deleted
@@ -122,17 +123,20 @@ def _replay_erasure(entry: Entry, result: Result) -> None:
     deleted = sum(rows_deleted(erasure).values())
     result.erased += len(people)
     result.rows += deleted
-    _end(erasure, {"people": len(people), "rows": deleted})
+    facts: dict[str, object] = {"people": len(people), "rows": deleted}
+    if _orderer_of(entry) is None:
+        facts["ordered by"] = UNKNOWN_ORDERER
+    _end(erasure, facts)
 
 
-def _end(erasure: Erasure, counts: Mapping[str, int]) -> None:
+def _end(erasure: Erasure, facts: Mapping[str, object]) -> None:
     with transaction.atomic():
         audit.record(
             "replay an erasure",
             by="replay_erasures",
             subject=erasure,
             district=erasure.district,
-            after=counts,
+            after=facts,
         )
         if not erasure.records.filter(erased_at=None).exists():
             erasure.erased_at = timezone.now()
@@ -251,7 +255,7 @@ def _order(
     if erasure is None:
         erasure = Erasure.objects.create(
             district=district or _district_of(rows),
-            by=_orderer_of(entry),
+            by=_orderer_of(entry) or _state_administrator(),
             # The same order: the next replay knows it by that.
             ordered_at=datetime.fromisoformat(entry["ordered_at"]),
             requested_on=date.fromisoformat(entry["requested_on"]),
@@ -284,12 +288,15 @@ def _district_of(people: Iterable[Respondent]) -> District:
     return District.objects.get(schools=first.school_id)
 
 
-def _orderer_of(entry: Entry) -> User:
-    """Return who ordered it; a state administrator for a user who came later."""
+def _orderer_of(entry: Entry) -> User | None:
+    """Return who ordered it; None of a user who came later than the backup."""
     number, joined = entry["by"]["number"], entry["by"]["joined"]
     users = User.objects.filter(pk=number, date_joined=datetime.fromisoformat(joined))
-    if user := users.first():
-        return user
+    return users.first()
+
+
+def _state_administrator() -> User:
+    """Return who stands for somebody unknown; no certificate names this user."""
     state = Membership.objects.current().filter(role=Membership.Role.STATE)
     if membership := state.select_related("user").order_by("pk").first():
         return membership.user

@@ -26,7 +26,11 @@ from survey.models import (
 )
 from survey.people.certificates import journal, replay
 from survey.people.certificates.documents import sign_json
-from survey.people.certificates.issuing import issue_certificate
+from survey.people.certificates.issuing import (
+    UNKNOWN_ORDERER,
+    certify_erasures,
+    issue_certificate,
+)
 from survey.people.certificates.keys import (
     _private_key,
     installation_keys,
@@ -207,7 +211,20 @@ def test_nobody_is_named_who_did_not_order_it(staff, maya):
     later = timezone.now() + timedelta(hours=1)
     User.objects.filter(pk=staff.dana.pk).update(date_joined=later)
     assert replayed(entry)["erased"] == 1
-    assert Erasure.objects.get().by == staff.state
+    erasure = completed(Erasure.objects.get())
+    assert certify_erasures() == 0
+    content = json.loads(bytes(erasure.certificate.document))["certificate"]
+    assert content["ordered_by"] == UNKNOWN_ORDERER
+
+
+def test_who_ordered_it_is_named_where_the_backup_has_the_user(staff, maya):
+    """The twin."""
+    entry = erased_and_restored(maya, by=staff.dana)
+    assert replayed(entry)["erased"] == 1
+    erasure = completed(Erasure.objects.get())
+    assert certify_erasures() == 0
+    content = json.loads(bytes(erasure.certificate.document))["certificate"]
+    assert content["ordered_by"].endswith(", district administrator")
 
 
 def test_answers_in_a_districts_module_are_erased_again(staff, maya, ali, module):
