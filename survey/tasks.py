@@ -20,7 +20,7 @@ from survey.fieldwork.open_codes import (
 from survey.instrument.definitions import uploads as survey_uploads  # noqa: F401 - for its job
 from survey.models import CardSet, OpenCodeFile, PersonFile
 from survey.people.certificates import issuing as certificates
-from survey.people.erasing import erase  # noqa: F401 - for its job
+from survey.people.erasing import erase
 from survey.people.erasing import files as files_of_erased_people
 from survey.people.merging import joins, merges  # noqa: F401 - for their jobs
 from survey.people.retention import (
@@ -102,6 +102,7 @@ def refresh_lists() -> None:
 
 @shared_task
 def check_erasures() -> None:
+    erase.resume_erasures()
     files_of_erased_people.follow_up_all()
     certificates.certify_erasures()
     certificates.keep_journal()

@@ -192,7 +192,7 @@ class Destruction(Table):
     position = models.BigIntegerField(default=0)
     # Table -> {"rows": 2, "digest": "…"}: see `survey.people.retention.row_digests`.
     tables = models.JSONField(default=dict)
-    # Of the digests, until the certificate is there, which takes it to the journal.
+    # Of the digests, until the journal of destructions has it.
     digest_key = models.BinaryField(max_length=32, null=True)
     files = models.PositiveIntegerField(default=0)
 

@@ -144,7 +144,10 @@ def number_of(tag: str) -> str:
 def _find_person(session: RespondentSession) -> Mapping[str, Any] | None:
     return (
         Respondent.objects.filter(
-            pk=session.respondent_id, administration=session.administration_id
+            pk=session.respondent_id,
+            administration=session.administration_id,
+            # Somebody who was erased leaves nothing in a module afterwards.
+            withdrawn_at=None,
         )
         .exclude(completed_at=None)
         .values("school_id", "grade", "language", "attributes")

@@ -18,7 +18,9 @@ from provisioning.installation.backups.files import FileRepository
 from provisioning.installation.backups.records import archive_log, record_replica
 from provisioning.installation.backups.replaying import (
     JOURNAL,
+    add_journal_option,
     collect_journal,
+    given_journal,
     replay_erasures,
 )
 from provisioning.installation.backups.repository import PASSWORDS, Repository
@@ -81,6 +83,7 @@ def add_restore_options(parser: argparse.ArgumentParser) -> None:
         default=8180,
         help="The first of six ports (8180).",
     )
+    add_journal_option(parser)
 
 
 def backup(folder: Path, *, full: bool, keys: Path | None) -> int:
@@ -212,7 +215,13 @@ def back_up_keys(host: dict[str, Any], passphrase: Path) -> int:
 
 
 def restore(
-    folder: Path, *, at: str, to: Path, port: int, settings: Sequence[tuple[str, str]]
+    folder: Path,
+    *,
+    at: str,
+    to: Path,
+    port: int,
+    settings: Sequence[tuple[str, str]],
+    journal: Path | None = None,
 ) -> int:
     """Build a new stack in another folder, as of any second; see --help."""
     home = stack_folder(str(to))
@@ -229,6 +238,9 @@ def restore(
         variables = variables_of(folder, options) | {"files_only": True}
         run_playbook(folder, variables, "--tags=files", quietly=True)
     host, repository = read_host(folder), Repository.of_stack(folder)
+    # A fleet's host knows it from the playbook alone.
+    has_bucket = bool(options.settings.get("files_bucket") or host.get("files_bucket"))
+    given = given_journal(journal, has_bucket=has_bucket)
     backups = repository.backups()
     when = datetime.now(UTC) if at == LATEST else parse_time(at)
     chosen = backup_before(backups, when)
@@ -246,19 +258,17 @@ def restore(
         keep_options(home, StackOptions(port=port, settings=settings_to_keep | QUIET))
         shutil.copytree(folder / "secrets", home / "secrets")
         files = FileRepository(host["files_repository"], host["environment"])
-        journal = collect_journal(home / "journal", files, host["files"])
+        entries = given or collect_journal(home / "journal", files, host["files"])
         with restored_database(repository, home, until) as run:
             print(f"Restored {chosen.label} and the log after it", flush=True)
-            replay_erasures(home, run, journal, settings_to_keep)
+            replay_erasures(home, run, entries, settings_to_keep)
         shutil.rmtree(home / "etc" / "restore")
         include = f"include '{home}/etc/primary/postgresql.conf'\n"
         (home / "data/primary/postgresql.conf").write_text(include)
-        with step("Restoring uploaded files"):
-            (home / "files").mkdir(mode=0o700, exist_ok=True)
-            files.restore(home / "files", at=when)
-            # The next restore needs what is younger than these files, too.
-            shutil.copytree(journal, home / "files" / JOURNAL, dirs_exist_ok=True)
-            shutil.rmtree(journal.parent)
+        # Files of a bucket are where they were.
+        if not has_bucket:
+            restore_files(home, files, entries, when)
+        shutil.rmtree(home / "journal", ignore_errors=True)
     except BaseException:
         # So that the same folder can be used again.
         shutil.rmtree(home)
@@ -271,6 +281,16 @@ def restore(
         " docs/guides/backups.md says how to copy rows out of it"
     )
     return 0
+
+
+def restore_files(
+    home: Path, files: FileRepository, journal: Path, when: datetime
+) -> None:
+    with step("Restoring uploaded files"):
+        (home / "files").mkdir(mode=0o700, exist_ok=True)
+        files.restore(home / "files", at=when)
+        # The next restore needs what is younger than these files, too.
+        shutil.copytree(journal, home / "files" / JOURNAL, dirs_exist_ok=True)
 
 
 SECONDS = 5

@@ -6,17 +6,45 @@ database. So it is newer than a database that is restored to an earlier time.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from provisioning.commands import ROOT, Refusal, output_of, step
+from provisioning.commands import ROOT, Refusal, caller_path, output_of, step
 from provisioning.installation.backups.files import FileRepository
 
 # The folder of `survey.people.certificates.journal`.
 JOURNAL = "erasures"
+
+
+def add_journal_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--journal",
+        type=caller_path,
+        metavar="FOLDER",
+        help="Where files lie in object storage: a copy of their folder `erasures`, by"
+        " which people are erased again who were erased after the backup.",
+    )
+
+
+def given_journal(folder: Path | None, *, has_bucket: bool) -> Path | None:
+    """Return the folder of entries that the caller has named.
+
+    Raises Refusal where the entries are in object storage and none is named: a restore
+    without them would bring erased people back, and say nothing.
+    """
+    if folder is None and has_bucket:
+        raise Refusal(
+            "The journal of erasures lies in object storage, with the files. Copy its"
+            f" folder `{JOURNAL}` to this host and add --journal FOLDER, also if it is"
+            " empty: without it, people who were erased would be there again"
+        )
+    if folder is not None and not folder.is_dir():
+        raise Refusal(f"{folder} is no folder")
+    return folder
 
 
 def collect_journal(place: Path, repository: FileRepository, running: str) -> Path:
@@ -73,6 +101,9 @@ def replay_by_release(
     print(f"Erased again: {result['erased']} records, {result['rows']} rows")
     if result["not_the_same"]:
         print(f"See whether these were erased: respondents {result['not_the_same']}")
+    # A release before may not know it.
+    if rounds := result.get("rounds_not_the_same"):
+        print(f"See whether data of these were destroyed: survey rounds {rounds}")
 
 
 def _manage(

@@ -16,6 +16,8 @@ from provisioning.commands import Refusal, command_parser, step
 from provisioning.installation.backups.records import archive_log
 from provisioning.installation.backups.replaying import (
     JOURNAL,
+    add_journal_option,
+    given_journal,
     has_entries,
     replay_by_release,
 )
@@ -68,10 +70,15 @@ def main() -> int:
         if not (old / "provisioning" / "install").exists():
             raise Refusal(f"{old} is gone; no way leads back to it")
         restores = bool(upgrade.aside) or needs_restore(upgrade, old)
+        journal = HOME / "files" / JOURNAL
+        if restores:
+            environment = environment_of(HOME, "manage")
+            has_bucket = bool(environment.get("GROUNDSWELL_FILES_BUCKET"))
+            journal = given_journal(options.journal, has_bucket=has_bucket) or journal
         if not upgrade.aside:
             tell(upgrade, restores=restores)
             agree(options, restores=restores)
-        go_back(upgrade, old, restores=restores)
+        go_back(upgrade, old, journal, restores=restores)
     return 0
 
 
@@ -90,6 +97,7 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="With --yes: also if that loses what was saved since the upgrade.",
     )
+    add_journal_option(parser)
     return parser
 
 
@@ -143,14 +151,14 @@ def agree(options: argparse.Namespace, *, restores: bool) -> None:
         raise Refusal("Nothing was changed")
 
 
-def go_back(upgrade: Upgrade, old: Path, *, restores: bool) -> None:
+def go_back(upgrade: Upgrade, old: Path, journal: Path, *, restores: bool) -> None:
     file = UPGRADE if UPGRADE.exists() else BEFORE
     if restores:
         if not upgrade.aside:
             stamp = time.strftime("%Y%m%d-%H%M%S")
             upgrade = replace(upgrade, aside=f"primary-before-rollback-{stamp}")
             progress.keep(file, upgrade)
-        restore(upgrade, old)
+        restore(upgrade, old, journal)
     call(old, "apply")
     check(old)
     for each in (UPGRADE, BEFORE):
@@ -163,7 +171,7 @@ def go_back(upgrade: Upgrade, old: Path, *, restores: bool) -> None:
         )
 
 
-def restore(upgrade: Upgrade, old: Path) -> None:
+def restore(upgrade: Upgrade, old: Path, journal: Path) -> None:
     """Put the database of that moment in the place of the present one.
 
     At any point a second call does the rest: each step looks whether it is done.
@@ -174,7 +182,7 @@ def restore(upgrade: Upgrade, old: Path) -> None:
     with step("Closing the site"):
         stop_programs()
     if not ready.exists() and not aside.exists():
-        restore_beside(upgrade, old)
+        restore_beside(upgrade, old, journal)
         ready.touch()
     with step("Stopping the database"):
         for program in ("backup", "primary", "replica"):
@@ -194,7 +202,7 @@ def restore(upgrade: Upgrade, old: Path) -> None:
         supervisor.calls.signalProcess("memcached", "TERM")
 
 
-def restore_beside(upgrade: Upgrade, old: Path) -> None:
+def restore_beside(upgrade: Upgrade, old: Path, journal: Path) -> None:
     """Restore the database as of the upgrade into a folder of its own."""
     repository = Repository.of_stack(HOME)
     with step("Archiving the log"):
@@ -205,7 +213,6 @@ def restore_beside(upgrade: Upgrade, old: Path) -> None:
     with restored_database(repository, WORK, until) as run:
         [[answers]] = run_sql("SELECT count(*) FROM survey_response", run=run)
         # By the release that will serve: the newer one would change its tables.
-        journal = HOME / "files" / JOURNAL
         if has_entries(journal):
             environment = {**os.environ, **environment_of(HOME, "manage")}
             replay_by_release(old, run, journal, environment)

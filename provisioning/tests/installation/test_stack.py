@@ -946,6 +946,16 @@ def test_no_role_reads_both_names_and_answers(stack):
     ):
         for role in ("console", "worker"):
             assert tried(role, statement) == "InsufficientPrivilege", statement
+    # Nobody who gets hold of the console's role adds a key or a certificate.
+    certificates = "survey_destructioncertificate"
+    for statement in (
+        f"INSERT INTO {certificates} DEFAULT VALUES",
+        f"UPDATE {certificates} SET public_key = ''",
+        f"DELETE FROM {certificates}",
+    ):
+        assert tried("console", statement) == "InsufficientPrivilege", statement
+    assert tried("console", f"SELECT * FROM {certificates}") == "done"
+    assert tried("worker", f"UPDATE {certificates} SET kind = kind") == "done"
     names = "SELECT * FROM survey_identity LIMIT 1"
     for role in ("console", "worker"):
         assert tried(role, names) == "done"

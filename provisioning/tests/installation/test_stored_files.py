@@ -177,4 +177,7 @@ def test_storage_of_another_host_is_verified(tmp_path):
         environments = (tmp_path / host / "etc/app").glob("*.env")
         with_secret = {p.stem for p in environments if "key:secret" in p.read_text()}
         assert with_secret - {"manage"} == names
-    assert '"files": ""' in (tmp_path / "worker1/etc/backup/backup.json").read_text()
+    described = (tmp_path / "worker1/etc/backup/backup.json").read_text()
+    assert '"files": ""' in described
+    # A restore asks for the journal of erasures.
+    assert '"files_bucket": true' in described

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError
 
 from survey.people.certificates import journal
 from survey.people.certificates.journal import JournalError
@@ -39,9 +40,21 @@ class Command(BaseCommand):
             raise CommandError(
                 f"{error}. Let nobody in: people who were erased may be there again."
             ) from None
+        except DatabaseError as error:
+            raise CommandError(
+                f"The database refused to destroy what the journal names: {error}. Let"
+                " nobody in: people who were erased may be there again."
+            ) from error
         self.stdout.write(json.dumps(asdict(result)))
         if result.not_the_same:
             self.stderr.write(
-                "These respondents have numbers of erased people, and other IDs. See"
-                f" whether they were erased: {result.not_the_same}"
+                "These respondents were not erased: they have numbers of erased people"
+                " and other IDs, or such an ID and came later. See whether they should"
+                f" be erased: {result.not_the_same}"
+            )
+        if result.rounds_not_the_same:
+            self.stderr.write(
+                "These survey rounds have numbers of rounds whose data were destroyed,"
+                " and another name, survey or opening. Nothing of them was destroyed."
+                f" See whether they are the same: {result.rounds_not_the_same}"
             )

@@ -62,7 +62,7 @@ def sign_pdf(document: bytes, key: Ed25519PrivateKey) -> bytes:
 def verify(content: bytes, keys: Iterable[bytes]) -> Verdict:
     """Say whether a file is as it was signed by one of these public keys."""
     by_id = {key_id(public): public for public in keys}
-    signed = _read_pdf(content) if content[:4] == b"%PDF" else _read_json(content)
+    signed = _read(content)
     if signed is None:
         return Verdict.CHANGED
     name, signature, message = signed
@@ -72,10 +72,22 @@ def verify(content: bytes, keys: Iterable[bytes]) -> Verdict:
     return Verdict.VALID if is_valid else Verdict.CHANGED
 
 
+def name_of_key(content: bytes) -> str:
+    """Return the ID of the key that a file says it was signed with, or ""."""
+    signed = _read(content)
+    return signed[0] if signed else ""
+
+
+def _read(content: bytes) -> tuple[str, bytes, bytes] | None:
+    return _read_pdf(content) if content[:4] == b"%PDF" else _read_json(content)
+
+
 def _read_json(content: bytes) -> tuple[str, bytes, bytes] | None:
     """Return key, signature and what was signed; None of a file in no such form."""
     try:
         read = json.loads(content)
+        # Half of a pair of surrogates can be read, and not be written.
+        is_canonical = canonical(read) == content
     except (ValueError, RecursionError):
         return None
     if not isinstance(read, dict) or set(read) != {"certificate", "key", "signature"}:
@@ -83,7 +95,7 @@ def _read_json(content: bytes) -> tuple[str, bytes, bytes] | None:
     name, signature = read["key"], read["signature"]
     if not isinstance(name, str) or not isinstance(signature, str):
         return None
-    if not SIGNATURE.fullmatch(signature) or canonical(read) != content:
+    if not SIGNATURE.fullmatch(signature) or not is_canonical:
         return None
     return name, bytes.fromhex(signature), canonical(read["certificate"])
 

@@ -19,9 +19,10 @@ from django.utils import timezone, translation
 
 from accounts import audit
 from accounts.language import language_of
-from accounts.models import District, Membership, User
+from accounts.models import AuditEntry, District, Membership, User
 from survey.models import (
     Administration,
+    DataKind,
     Destruction,
     DestructionCertificate,
     Erasure,
@@ -37,16 +38,17 @@ from survey.people.certificates.keys import (
     signing_key,
 )
 from survey.people.certificates.pdf import draw_certificate
-from survey.people.certificates.systems import BackupsEnd, backups_end, systems
+from survey.people.certificates.systems import (
+    BackupsEnd,
+    backups_begin,
+    backups_end,
+    systems,
+)
 
 logger = logging.getLogger(__name__)
 FORMAT = "groundswell-certificate-of-destruction/1"
-# What a destruction of each kind leaves, in words of `pdf.REMAINS`.
-REMAINS = {
-    "people": ("numbers", "digests of IDs", "log"),
-    "identities": ("answers", "log"),
-    "answers": ("numbers", "log"),
-}
+# Of an erasure that was replayed in a database from before the user's account.
+UNKNOWN_ORDERER = "somebody whom the restored backup does not have"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +90,12 @@ def orderer(user: User, district: District | None) -> str:
 def issue_certificate(
     destroyed: DestroyedData,
     *,
-    digest_key: bytes = b"",
     erasure: Erasure | None = None,
     destruction: Destruction | None = None,
 ) -> DestructionCertificate:
     """Store a signed certificate, and write the destruction into the journal.
 
-    Called in the transaction that destroys. With `digest_key`, by which the digests
-    were made, they can be compared with a backup as long as there is one. Raises
-    SigningKeyMissing.
+    Called in the transaction that destroys. Raises SigningKeyMissing.
     """
     key = signing_key()
     public = public_bytes(key)
@@ -129,7 +128,7 @@ def issue_certificate(
         after={"kind": destroyed.kind, "rows": sum(t.rows for t in destroyed.tables)},
     )
     if erasure is None:
-        transaction.on_commit(partial(journal_certificate, certificate, digest_key))
+        transaction.on_commit(partial(journal_certificate, certificate))
     return certificate
 
 
@@ -156,44 +155,73 @@ def _content(
         "ordered_by": destroyed.ordered_by,
         "reason": destroyed.reason,
         "destroyed_at": destroyed.destroyed_at.isoformat(),
-        "systems": systems(),
+        "systems": systems(destroyed.kind),
         "backups": ends.described(),
-        "remains": list(REMAINS[destroyed.kind]),
+        "remains": _remains(destroyed),
         "key": {"id": key_id(public), "fingerprint": fingerprint(public)},
     }
 
 
-def journal_certificate(
-    certificate: DestructionCertificate, digest_key: bytes = b""
-) -> None:
-    """Write the destruction of a round's identities or answers into the journal."""
+def _remains(destroyed: DestroyedData) -> list[str]:
+    """Return what the destruction leaves, in words of `pdf.REMAINS`. 1 statement."""
+    if destroyed.kind == DestructionCertificate.Kind.PEOPLE:
+        return ["numbers", "digests of IDs", "log"]
+    rest, word = DataKind.ANSWERS, "answers"
+    if destroyed.kind == DestructionCertificate.Kind.ANSWERS:
+        rest, word = DataKind.IDENTITIES, "names"
+    ended = Destruction.objects.filter(
+        administration__in=destroyed.administrations,
+        kind=rest,
+        state=Destruction.State.DONE,
+    )
+    is_rest_destroyed = ended.count() == len(destroyed.administrations)
+    return ["numbers and groups", *([] if is_rest_destroyed else [word]), "log"]
+
+
+def journal_certificate(certificate: DestructionCertificate) -> None:
+    """Write the destruction of a round's identities or answers into the journal.
+
+    The key of its digests, by which they can be compared with a backup as long as there
+    is one, stays in the row until the journal has it.
+    """
     content = json.loads(bytes(certificate.document))["certificate"]
+    numbers = [each["number"] for each in content["rounds"]]
+    rounds = Administration.objects.filter(pk__in=numbers).order_by("pk")
+    destructions = Destruction.objects.filter(
+        administration__in=numbers,
+        kind=certificate.kind,
+        state=Destruction.State.DONE,
+    ).exclude(digest_key=None)
+    keys = destructions.values_list("digest_key", flat=True)
     entry = {
         "kind": certificate.kind,
-        "administrations": [each["number"] for each in content["rounds"]],
-        "district": certificate.district_id,
-        "digest_key": digest_key.hex(),
+        "rounds": [journal.description_of(each) for each in rounds],
+        "destroyed_at": content["destroyed_at"],
+        "digest_key": bytes(keys.first() or b"").hex(),
     }
     if journal.try_to_write(journal.name_of_certificate(certificate), entry):
-        rows = DestructionCertificate.objects.filter(pk=certificate.pk)
-        rows.update(journaled_at=timezone.now())
+        with transaction.atomic():
+            rows = DestructionCertificate.objects.filter(pk=certificate.pk)
+            rows.update(journaled_at=timezone.now())
+            destructions.update(digest_key=None)
 
 
 def keep_journal() -> None:
     """Write entries that are missing; delete those that no backup needs any more."""
-    now = timezone.now()
     certificates = DestructionCertificate.objects.select_related("erasure")
-    ended = Q(backups_end__isnull=False, backups_end__lt=now)
+    begin = backups_begin()
+    ended = Q(issued_at__lt=begin) if begin else Q(pk__in=())
     for certificate in certificates.filter(~ended, erasure=None, journaled_at=None):
         journal_certificate(certificate)
     for certificate in certificates.filter(ended).exclude(journaled_at=None):
         if certificate.erasure:
-            journal.delete(journal.name_of_erasure(certificate.erasure))
+            name = journal.name_of_erasure(certificate.erasure)
         else:
-            journal.delete(journal.name_of_certificate(certificate))
-        DestructionCertificate.objects.filter(pk=certificate.pk).update(
-            journaled_at=None
-        )
+            name = journal.name_of_certificate(certificate)
+        if journal.try_to_delete(name):
+            DestructionCertificate.objects.filter(pk=certificate.pk).update(
+                journaled_at=None
+            )
 
 
 def certify_erasures() -> int:
@@ -230,7 +258,7 @@ def certify_erasure(erasure: Erasure) -> None:
         district=row.district_id,
         tables=_tables_of(bytes(row.digest_key), records),
         files=row.files,
-        ordered_by=orderer(row.by, row.district),
+        ordered_by=_orderer_of(row),
         reason=reason,
         destroyed_at=row.completed_at,
     )
@@ -238,6 +266,16 @@ def certify_erasure(erasure: Erasure) -> None:
     with translation.override(language_of(row.by)):
         issue_certificate(destroyed, erasure=row)
     Erasure.objects.filter(pk=row.pk).update(digest_key=None)
+
+
+def _orderer_of(erasure: Erasure) -> str:
+    """Return who ordered it, also after a restore that did not have the user."""
+    replays = AuditEntry.objects.filter(
+        kind="survey.erasure", subject_id=erasure.pk, action="replay an erasure"
+    )
+    if any("ordered by" in after for after in replays.values_list("after", flat=True)):
+        return UNKNOWN_ORDERER
+    return orderer(erasure.by, erasure.district)
 
 
 def _tables_of(key: bytes, records: Iterable[Any]) -> tuple[DestroyedTable, ...]:

@@ -17,10 +17,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from survey.models import DestructionCertificate, Erasure
+from survey.models import Administration, DestructionCertificate, Erasure
 from survey.people.certificates.documents import Verdict, sign_json, verify
-from survey.people.certificates.keys import installation_keys, signing_key
-from survey.work.files import delete_files, keep, path_of
+from survey.people.certificates.keys import own_keys, signing_key
+from survey.work.files import delete_files, exists, keep, path_of
 from survey.work.files_away import FilesAway
 
 logger = logging.getLogger(__name__)
@@ -41,18 +41,39 @@ def name_of_certificate(certificate: DestructionCertificate) -> str:
     return f"{FOLDER}/{certificate.kind}-{certificate.number}.json"
 
 
+def description_of(administration: Administration) -> dict[str, Any]:
+    """Return what tells a round from another of the same number.
+
+    Numbers of rows begin anew in a restored database. Nothing of it changes once people
+    have been invited, but the closing, which a replay brings back.
+    """
+    return {
+        "number": administration.pk,
+        "name": administration.name,
+        "published": administration.published_id,
+        "opens_at": administration.opens_at.isoformat(),
+        "closes_at": administration.closes_at.isoformat(),
+    }
+
+
 def entry_of_erasure(erasure: Erasure) -> dict[str, Any]:
-    """Return whom an erasure erased up to now. 1 statement."""
+    """Return whom an erasure erased up to now. 3 statements with district and user."""
     respondents: defaultdict[str, list[int]] = defaultdict(list)
     ids: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-    records = erasure.records.exclude(erased_at=None).select_related("administration")
-    for record in records.order_by("pk"):
+    rows = erasure.records.exclude(erased_at=None).select_related("administration")
+    records = list(rows.order_by("pk"))
+    times = [record.erased_at for record in records if record.erased_at]
+    for record in records:
         respondents[str(record.administration_id)].append(record.pk)
         for version, digests in (record.id_digests or {}).items():
             ids[record.administration.role, version].update(digests)
     return {
         "kind": DestructionCertificate.Kind.PEOPLE,
-        "district": erasure.district_id,
+        # Codes and times, because another row may have the number by then.
+        "district": {"code": erasure.district.code, "name": erasure.district.name},
+        "ordered_at": erasure.ordered_at.isoformat(),
+        # Of the last person up to now.
+        "erased_at": max(times).isoformat() if times else None,
         "respondents": respondents,
         "ids": [
             {"role": role, "key_version": int(version), "digests": sorted(digests)}
@@ -62,7 +83,7 @@ def entry_of_erasure(erasure: Erasure) -> dict[str, Any]:
         "requested_by": erasure.requested_by,
         "reason": erasure.reason,
         "people": erasure.people,
-        "by": erasure.by_id,
+        "by": {"number": erasure.by_id, "joined": erasure.by.date_joined.isoformat()},
         "digest_key": bytes(erasure.digest_key or b"").hex(),
     }
 
@@ -87,13 +108,21 @@ def try_to_write(name: str, entry: dict[str, Any]) -> bool:
     return True
 
 
-def delete(name: str) -> None:
+def try_to_delete(name: str) -> bool:
+    """Delete an entry; return False as long as it is there, or files are away."""
     delete_files(name)
+    try:
+        return not exists(name)
+    except (FilesAway, OSError):
+        return False
 
 
 def read(paths: list[Path]) -> Iterator[dict[str, Any]]:
-    """Read entries of files and folders. Raises JournalError."""
-    keys = installation_keys()
+    """Read entries of files and folders. Raises JournalError.
+
+    Signed by a key of the settings: who can write rows of the database cannot add one.
+    """
+    keys = own_keys()
     for path in paths:
         if not path.exists():
             raise JournalError(f"{path} does not exist")
@@ -108,6 +137,11 @@ def _read_entry(path: Path, keys: list[bytes]) -> dict[str, Any]:
     except OSError as error:
         raise JournalError(f"{path} cannot be read: {error.strerror}") from None
     verdict = verify(content, keys)
+    if verdict is Verdict.UNKNOWN_KEY:
+        raise JournalError(
+            f"{path} is signed by a key that is not in GROUNDSWELL_CERTIFICATE_KEYS:"
+            " add the earlier text after the present one"
+        )
     if verdict is not Verdict.VALID:
         raise JournalError(f"{path} is not as it was written: {verdict.value}")
     entry: dict[str, Any] = json.loads(content)["certificate"]

@@ -35,6 +35,7 @@ SYSTEMS: Mapping[str, str | Promise] = {
     "Redis": lazy("Redis (sessions)"),
     "Memcached": lazy("Memcached"),
     "message queue": lazy("Message queue of jobs (RabbitMQ)"),
+    "messages Redis": lazy("Redis of message platforms"),
     "mail queue": lazy("Mail queue"),
 }
 EFFECTS: Mapping[str, str | Promise] = {
@@ -44,16 +45,22 @@ EFFECTS: Mapping[str, str | Promise] = {
         "sessions have a number and no name or answer, and end within four hours"
     ),
     "holds nobody": lazy("stores nothing about people"),
+    "empties": lazy("e-mails wait until they are sent or given up, a day at most"),
 }
 REMAINS: Mapping[str, str | Promise] = {
     "numbers": lazy(
         "A number for each person and round, with the school and the times of starting"
         " and finishing, so that figures of groups stay as they are"
     ),
+    "numbers and groups": lazy(
+        "A number for each person, with school, grade, groups and the times of starting"
+        " and finishing, so that figures of groups stay as they are"
+    ),
+    "names": lazy("Names and IDs, until they are destroyed as well"),
     "digests of IDs": lazy(
         "Keyed digests of IDs, so that no roster brings anybody back"
     ),
-    "answers": lazy("Answers, without names"),
+    "answers": lazy("Answers, without names, until they are destroyed as well"),
     "log": lazy("The audit log, which has no names of respondents"),
 }
 

@@ -130,8 +130,8 @@ def order_erasure(
 def _refuse_held(people: QuerySet[Identity], district: int) -> None:
     """Raise ErasureConflict if a round of one of these people is on hold.
 
-    1 statement where nothing of the district is held. Records that were joined are
-    looked up by the job.
+    1 statement where nothing of the district is held. Records that were joined, or are
+    in districts' modules, are looked up by the job.
     """
     holds = LegalHold.objects.current().filter(Q(district=None) | Q(district=district))
     rounds = set(holds.values_list("administration", flat=True))
@@ -149,14 +149,34 @@ def _refuse_held(people: QuerySet[Identity], district: int) -> None:
         raise ErasureConflict(explain(hold))
 
 
-def resume_erasures(administration: int) -> None:
-    """Start the erasures again that a hold on this round has stopped."""
-    stopped = Erasure.objects.filter(
-        erased_at=None, records__administration=administration
-    ).distinct()
+def resume_erasures() -> None:
+    """Start the erasures again that a hold or an error has stopped.
+
+    There are few. Those of whom everybody is on hold wait on: a hold may be on another
+    round of a person than the one that was ordered, so each person is looked up.
+    """
     running = Job.objects.filter(kind=KIND, ended_at=None)
-    for erasure in stopped.exclude(pk__in=running.values("subject_id")):
-        start(erase_people, subject_id=erasure.pk, by=erasure.by)
+    stopped = Erasure.objects.filter(erased_at=None).exclude(
+        pk__in=running.values("subject_id")
+    )
+    for erasure in stopped.select_related("by").order_by("pk"):
+        if not _is_held(erasure):
+            start(erase_people, subject_id=erasure.pk, by=erasure.by)
+
+
+def _is_held(erasure: Erasure) -> bool:
+    """Return whether holds cover everybody who is left of an order.
+
+    1 statement where nothing is on hold.
+    """
+    if not LegalHold.objects.current().exists():
+        return False
+    remaining = erasure.records.filter(erased_at=None).order_by("pk")
+    people = list(map(person_of, Respondent.objects.filter(pk__in=remaining)))
+    return bool(people) and all(
+        hold_on(set(person.records.values()), person.district or None)
+        for person in people
+    )
 
 
 @job(KIND, long=True, stoppable=False)

@@ -25,6 +25,7 @@ from survey.models import (
     RosterMissing,
     RosterUpload,
 )
+from survey.people.opt_outs.modules import respondents_in_modules
 
 JOINED = RecordJoin.State.JOINED
 
@@ -44,8 +45,10 @@ def records_of(person: Respondent) -> PersonRecords | None:
     """Find all records of a person; None of one without a name, or an erased one.
 
     A person is known by role, district and ID, as in panels. IDs of records that were
-    joined by hand are one person's, wherever they were joined. 4 statements for each
-    ID that was joined, all by indexes that begin with the administration.
+    joined by hand are one person's, wherever they were joined. Records in districts'
+    modules have no ID, and are found by keyed digests of the person's numbers. 4
+    statements for each ID that was joined, all by indexes that begin with the
+    administration; 1 for modules, 3 where there are some.
     """
     identity = Identity.objects.filter(pk=person.pk).first()
     if identity is None:
@@ -80,6 +83,9 @@ def records_of(person: Respondent) -> PersonRecords | None:
                 everything.ids.add(external_id)
         names = Identity.objects.filter(pk__in=list(everything.records))
         everything.ids.update(names.values_list("external_id", flat=True))
+    if in_modules := respondents_in_modules(list(everything.records)):
+        modules = Respondent.objects.filter(pk__in=in_modules)
+        everything.records.update(modules.values_list("pk", "administration"))
     return everything
 
 

@@ -20,7 +20,7 @@ ENDED = "The retention period has ended."
 
 
 def certify(destruction: Destruction) -> None:
-    """Issue the certificate in the transaction that destroys, and let the key go there.
+    """Issue the certificate in the transaction that destroys.
 
     Raises SigningKeyMissing.
     """
@@ -40,12 +40,7 @@ def certify(destruction: Destruction) -> None:
         reason=destruction.reason or ENDED,
         destroyed_at=destruction.destroyed_at,
     )
-    issue_certificate(
-        data,
-        digest_key=bytes(destruction.digest_key or b""),
-        destruction=destruction,
-    )
-    destruction.digest_key = None
+    issue_certificate(data, destruction=destruction)
 
 
 def reason_not_to_certify() -> str:

@@ -89,5 +89,5 @@ def lift_hold(
         after={"reason": reason},
     )
     Retention.objects.of_round_and_modules(administration).forget_warnings()
-    resume_erasures(administration.pk)
+    resume_erasures()
     return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -13,6 +14,8 @@ from django.utils import timezone
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
 from survey.models import (
+    BackupRun,
+    Destruction,
     DestructionCertificate,
     ErasedRecord,
     Erasure,
@@ -32,6 +35,8 @@ from survey.people.certificates.issuing import (
     keep_journal,
 )
 from survey.people.certificates.keys import SigningKeyMissing, own_keys
+from survey.people.certificates.pdf import EFFECTS, SYSTEMS
+from survey.people.certificates.systems import systems
 from survey.people.erasing import erase
 from survey.people.erasing.traces import text_of
 from survey.tests.certificates.conftest import certified, completed
@@ -205,18 +210,25 @@ def of_answers(administration, staff) -> DestroyedData:
 def test_other_destructions_are_certified_in_their_transaction(
     administration, staff, settings, django_capture_on_commit_callbacks
 ):
+    destruction = Destruction.objects.create(
+        administration=administration,
+        kind="answers",
+        state="done",
+        destroyed_at=timezone.now(),
+        digest_key=b"k" * 32,
+    )
     with django_capture_on_commit_callbacks(execute=True):
-        certificate = issue_certificate(
-            of_answers(administration, staff), digest_key=b"k" * 32
-        )
+        certificate = issue_certificate(of_answers(administration, staff))
         # Only what was committed is in the journal.
         assert not private_files().exists(journal.name_of_certificate(certificate))
     certificate.refresh_from_db()
     assert certificate.journaled_at
     path = path_of(journal.name_of_certificate(certificate))
     [entry] = journal.read([path])
-    assert entry["administrations"] == [administration.pk]
+    assert entry["rounds"] == [journal.description_of(administration)]
     assert entry["digest_key"] == (b"k" * 32).hex()
+    destruction.refresh_from_db()
+    assert destruction.digest_key is None
     # Without a key nothing is destroyed.
     settings.CERTIFICATE_KEYS = []
     with pytest.raises(SigningKeyMissing, match="GROUNDSWELL_CERTIFICATE_KEYS"):
@@ -224,17 +236,137 @@ def test_other_destructions_are_certified_in_their_transaction(
 
 
 @pytest.mark.sqlite
-def test_the_journal_is_written_again_and_ends_with_the_backups(
-    administration, staff, backup
-):
+def test_a_certificate_claims_only_what_is_so(administration, staff, maya):
+    """Each kind has its stores, and what stays of a round is named."""
+    people = content_of(certified(maya, by=staff.dana))
+    mails = {"system": "mail queue", "effect": "empties"}
+    assert mails in people["systems"]
+    answers = of_answers(administration, staff)
+    content = content_of(issue_certificate(answers))
+    assert content["remains"] == ["numbers and groups", "names", "log"]
+    names = {each["system"] for each in content["systems"]}
+    assert not names & {"mail queue", "messages Redis"}
+    identities = replace(answers, kind="identities")
+    content = content_of(issue_certificate(identities))
+    assert content["remains"] == ["numbers and groups", "answers", "log"]
+    assert mails in content["systems"]
+    # Once the answers are destroyed too, they do not remain.
+    Destruction.objects.create(
+        administration=administration,
+        kind="answers",
+        state="done",
+        destroyed_at=timezone.now(),
+    )
+    content = content_of(issue_certificate(identities))
+    assert content["remains"] == ["numbers and groups", "log"]
+
+
+@pytest.mark.sqlite
+def test_people_of_message_platforms_are_named_where_there_is_their_redis(settings):
+    settings.CACHES = {**settings.CACHES, "messages": {"BACKEND": "x"}}
+    deleted = {"system": "messages Redis", "effect": "deleted"}
+    assert deleted in systems("people") and deleted in systems("identities")
+    assert deleted not in systems("answers")
+    for kind in ("people", "identities", "answers"):
+        for row in systems(kind):
+            assert row["system"] in SYSTEMS and row["effect"] in EFFECTS
+
+
+@pytest.mark.sqlite
+def test_the_key_of_digests_waits_for_the_journal(administration, staff):
+    """A worker that dies between commit and journal loses nothing."""
+    destruction = Destruction.objects.create(
+        administration=administration,
+        kind="answers",
+        state="done",
+        destroyed_at=timezone.now(),
+        digest_key=b"k" * 32,
+    )
+    # Nothing runs after the commit here.
     certificate = issue_certificate(of_answers(administration, staff))
-    name = journal.name_of_certificate(certificate)
+    destruction.refresh_from_db()
+    assert bytes(destruction.digest_key) == b"k" * 32
     keep_journal()
+    [entry] = journal.read([path_of(journal.name_of_certificate(certificate))])
+    assert entry["digest_key"] == (b"k" * 32).hex()
+    destruction.refresh_from_db()
+    assert destruction.digest_key is None
+
+
+def backed_up(days_ago: float, kind: str = "full", days: int = 28, **details) -> None:
+    at = timezone.now() - timedelta(days=days_ago)
+    BackupRun.objects.create(
+        kind="backup",
+        ok=details.pop("ok", True),
+        started_at=at - timedelta(hours=1),
+        ended_at=at,
+        details={"type": kind, "retention_days": days, **details},
+    )
+
+
+def journaled(administration, staff, days_ago: float) -> str:
+    """Write the entry of a destruction of some days ago; return its name."""
+    certificate = issue_certificate(of_answers(administration, staff))
+    keep_journal()
+    at = timezone.now() - timedelta(days=days_ago)
+    rows = DestructionCertificate.objects.filter(pk=certificate.pk)
+    # The date of the certificate has passed, whatever the backups did.
+    rows.update(issued_at=at, backups_end=at)
+    return journal.name_of_certificate(certificate)
+
+
+@pytest.mark.sqlite
+def test_an_entry_ends_once_a_later_full_backup_is_as_old_as_they_are_kept(
+    administration, staff
+):
+    name = journaled(administration, staff, 40)
     assert private_files().exists(name)
-    ended = timezone.now() - timedelta(seconds=1)
-    DestructionCertificate.objects.update(backups_end=ended)
+    backed_up(30)
+    backed_up(0.1, "incr")
     keep_journal()
     assert not private_files().exists(name)
+    keep_journal()
+    assert not private_files().exists(name)
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize(
+    "backups",
+    [
+        # None was made since the destruction.
+        [(41, {})],
+        # Backups stopped: nothing has deleted the ones before.
+        [(30, {})],
+        [(30, {}), (0.1, {"ok": False})],
+        # The later full one failed, or was none.
+        [(30, {"ok": False}), (0.1, {})],
+        [(30, {"kind": "incr"}), (0.1, {})],
+        # It is not old enough, by the longer of two settings.
+        [(20, {}), (0.1, {})],
+        [(30, {"days": 35}), (0.1, {"days": 7})],
+        # Another node of the cluster has none.
+        [(30, {"node": "a"}), (0.1, {"node": "a"}), (0.1, {"node": "b"})],
+    ],
+)
+def test_an_entry_stays_as_long_as_a_backup_may_need_it(administration, staff, backups):
+    name = journaled(administration, staff, 40)
+    for days_ago, details in backups:
+        backed_up(days_ago, **details)
+    keep_journal()
+    assert private_files().exists(name)
+
+
+@pytest.mark.sqlite
+def test_an_entry_that_could_not_be_deleted_is_deleted_later(
+    administration, staff, monkeypatch
+):
+    name = journaled(administration, staff, 40)
+    backed_up(30)
+    backed_up(0.1)
+    with monkeypatch.context() as patch:
+        patch.setattr(journal, "delete_files", lambda name: None)
+        keep_journal()
+    assert private_files().exists(name)
     keep_journal()
     assert not private_files().exists(name)
 

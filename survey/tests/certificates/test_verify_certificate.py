@@ -9,7 +9,9 @@ from io import StringIO
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.utils import timezone
 
+from survey.models import DestructionCertificate
 from survey.people.certificates.documents import (
     Verdict,
     canonical,
@@ -101,7 +103,8 @@ def test_the_same_content_in_another_form_is_a_changed_file(signed):
         read["signature"].encode(), read["signature"].upper().encode()
     )
     assert verify(upper, own_keys()) is Verdict.CHANGED
-    for garbage in (b"", b"[]", b"{}", b"%PDF", b"\xff\xfe", b'{"a":1}'):
+    surrogate = b'{"certificate":"\\ud800","key":"k","signature":"%s"}' % (b"0" * 128)
+    for garbage in (b"", b"[]", b"{}", b"%PDF", b"\xff\xfe", b'{"a":1}', surrogate):
         assert verify(garbage, own_keys()) is Verdict.CHANGED
 
 
@@ -132,6 +135,28 @@ def test_earlier_keys_stay_valid(signed, settings):
     newer = sign_json(CONTENT, signing_key())
     assert json.loads(newer)["key"] == fingerprint(own_keys()[0])[:16]
     assert newer != (signed / "a.json").read_bytes()
+
+
+@pytest.mark.sqlite
+@pytest.mark.django_db
+def test_it_says_whether_the_key_is_one_of_the_settings(signed, settings):
+    """A row of the database may have been written by somebody else."""
+    printed = verified_by_command(signed / "a.json")[1]
+    name = fingerprint(own_keys()[0])[:16]
+    assert f"valid, key {name} of this installation's settings" in printed
+    DestructionCertificate.objects.create(
+        kind="people",
+        issued_at=timezone.now(),
+        document=b"",
+        pdf=b"",
+        public_key=own_keys()[0],
+    )
+    settings.CERTIFICATE_KEYS = OTHER
+    status, printed = verified_by_command(signed / "a.json")
+    assert status == 0
+    assert f"key {name} of an earlier certificate, which is not one of the" in printed
+    printed = verified_by_command(signed / "a.pdf", "--key", signed / "key.pem")[1]
+    assert "key.pem, which is not one of the settings'" in printed
 
 
 @pytest.mark.sqlite

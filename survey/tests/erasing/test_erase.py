@@ -22,6 +22,7 @@ from survey.models import (
     ErasedId,
     ErasedRecord,
     Identity,
+    Job,
     ListedId,
     OptOut,
     PairChoice,
@@ -35,6 +36,7 @@ from survey.models import (
     RosterUpload,
 )
 from survey.people.access_codes import code_of
+from survey.people.certificates.journal import entry_of_erasure
 from survey.people.erasing import erase, erased_ids, files, stored
 from survey.people.erasing.deletion import delete_rows
 from survey.people.erasing.erase import ErasureConflict, order_erasure
@@ -44,11 +46,16 @@ from survey.people.erasing.traces import Mark, Marks
 from survey.people.opt_outs.records import OptOutConflict, take_back
 from survey.people.person_changes.additions import NewPerson, add_person
 from survey.people.person_changes.records import PersonConflict, bring_back_person
+from survey.people.retention.hold_changes import lift_hold, place_hold
 from survey.taking.login import LoginRefused, log_in_respondent
 from survey.taking.storage import AnswerRow, Outcome, save_page
 from survey.tests.erasing.conftest import ASKED, erased
+from survey.tests.opt_outs.test_modules import come, module
 from survey.tests.people import invite
 from survey.tests.rosters.roster_imports import run_import
+from survey.work import jobs
+
+__all__ = ["module"]
 
 pytestmark = pytest.mark.django_db
 
@@ -280,6 +287,70 @@ def test_all_rounds_and_joined_records_of_a_person_are_erased(
     assert not RecordJoin.objects.exists()
     assert set(Identity.objects.values_list("pk", flat=True)) == {teacher.pk, noor.pk}
     assert ErasedId.objects.filter(district=staff.riverside).count() == 2
+
+
+def in_module(person, module, text):
+    """Let a person go on to a district's module and answer there."""
+    from survey.fieldwork.administrations.changes import add_partition
+
+    if connection.vendor == "postgresql":
+        add_partition(module)
+    respondent = come(module, person)
+    Response.objects.create(
+        administration_id=module.pk,
+        respondent_id=respondent.pk,
+        item_id=module.published.survey.items.get().pk,
+        state="a",
+        value=text,
+        revision=1,
+        saved_at=timezone.now(),
+    )
+    return respondent
+
+
+@pytest.mark.sqlite
+def test_answers_in_a_districts_module_are_erased(staff, maya, module):
+    hers = in_module(maya, module, "mark of maya")
+    erasure = erased(maya, by=staff.dana)
+    assert marked() == []
+    hers.refresh_from_db()
+    assert hers.erased_at and hers.withdrawn_at
+    record = erasure.records.get(pk=hers.pk)
+    assert record.rows["survey_response"] == 1
+    entry = entry_of_erasure(erasure)
+    assert entry["respondents"][str(module.pk)] == [hers.pk]
+
+
+@pytest.mark.sqlite
+def test_without_the_modules_of_a_person_answers_would_stay(
+    staff, maya, module, monkeypatch
+):
+    """The twin: nothing in the module's record has the person's ID."""
+    in_module(maya, module, "mark of maya")
+    monkeypatch.setattr(stored, "respondents_in_modules", lambda _: [])
+    erased(maya, by=staff.dana)
+    assert marked() == [("survey_response", "value")]
+
+
+@pytest.mark.sqlite
+def test_a_hold_on_a_module_stops_an_erasure(staff, maya, module):
+    hers = in_module(maya, module, "mark of maya")
+    placed = place_hold(
+        module, holder="Counsel", reason="Roe", district=None, by=staff.state
+    )
+    erasure = order_erasure([maya.pk], ASKED, by=staff.dana)
+    job = Job.objects.get(kind=erase.KIND, subject_id=erasure.pk)
+    jobs.run(job.pk)
+    job.refresh_from_db()
+    assert job.state == Job.State.FAILED and "Counsel" in job.message
+    hers.refresh_from_db()
+    assert hers.erased_at is None
+    # It is not ordered anew, and goes on once the hold is lifted.
+    erase.resume_erasures()
+    assert not Job.objects.filter(kind=erase.KIND, ended_at=None).exists()
+    lift_hold(placed, reason="Settled", by=staff.state)
+    jobs.run(Job.objects.get(kind=erase.KIND, ended_at=None).pk)
+    assert marked() == []
 
 
 def publish_round(administration, name, role="student"):

@@ -15,9 +15,12 @@ from survey.models import CardSet, ErasedRecord, Erasure, Identity, PersonFile
 from survey.people.erasing.stored import person_fields
 from survey.people.erasing.words import COLUMNS, TABLES
 from survey.tests.erasing.conftest import erased, run
-from survey.tests.erasing.test_erase import fill
+from survey.tests.erasing.test_erase import fill, in_module
+from survey.tests.opt_outs.test_modules import module
 from survey.tests.people import invite
 from survey.work import jobs
+
+__all__ = ["module"]
 
 pytestmark = pytest.mark.django_db
 
@@ -117,9 +120,10 @@ def test_another_districts_order_is_not_found(client, staff, maya, asked):
 
 
 def test_dana_gets_what_is_stored_and_ms_chen_does_not(
-    client, staff, maya, asked, settings
+    client, staff, maya, asked, settings, module
 ):
     fill(maya, staff.dana)
+    in_module(maya, module, "liked the lunch")
     address = f"{page_of(maya)}stored/"
     log_in(client, staff.chen)
     assert client.get(address).status_code == 404
@@ -141,6 +145,8 @@ def test_dana_gets_what_is_stored_and_ms_chen_does_not(
     for value in ("00123", "Zaragoza", "maya@zaragoza.org", "mark of Maya"):
         assert value in text, value
     assert "Diaz" not in text
+    # Also what she answered on the district's pages, which have no name.
+    assert "liked the lunch" in text
     actions = AuditEntry.objects.values_list("action", flat=True)
     assert "ask for a file about a person" in actions
     assert "download a file about a person" in actions

@@ -8,6 +8,7 @@ from hashlib import sha256
 
 import pytest
 from django.core.exceptions import ValidationError
+from django.core.management import CommandError, call_command
 from django.db import DatabaseError, IntegrityError, connection, transaction
 from django.utils import timezone
 
@@ -30,15 +31,21 @@ from survey.models import (
 )
 from survey.people.access_codes import code_of
 from survey.people.certificates import journal
+from survey.people.certificates.issuing import (
+    DestroyedData,
+    issue_certificate,
+    journal_certificate,
+)
 from survey.people.certificates.journal import JournalError
 from survey.people.certificates.keys import SigningKeyMissing
-from survey.people.certificates.replay import replay
+from survey.people.certificates.replay import Result, replay
 from survey.people.erasing import stored
 from survey.people.opt_outs.listed_ids import EarlyId, keep_ids
 from survey.people.opt_outs.records import OptOutConflict, Request
 from survey.people.person_changes.additions import NewPerson, add_person
 from survey.people.person_changes.records import PersonConflict
 from survey.people.retention import destroy as destroying
+from survey.people.retention import replays
 from survey.people.retention.counting import count_rows, request_count
 from survey.people.retention.orders import (
     DestructionRefused,
@@ -54,6 +61,7 @@ from survey.tests.retention.conftest import (
     NAMES,
     close,
     destroy,
+    hold,
     job_of,
     keep_for,
     row_of,
@@ -100,7 +108,11 @@ def test_names_go_and_numbers_stay(filled, staff, maya):
         entries.values_list("action", flat=True)
     )
     certificate = DestructionCertificate.objects.get(kind="identities")
-    assert certificate.pk and destruction.digest_key is None
+    # The key of digests stays until the journal has it.
+    assert destruction.digest_key
+    journal_certificate(certificate)
+    destruction.refresh_from_db()
+    assert destruction.digest_key is None
 
 
 def test_a_table_that_says_nothing_would_keep_names(filled, monkeypatch):
@@ -405,15 +417,138 @@ def test_a_round_without_people_is_destroyed(administration, staff):
 @pytest.mark.parametrize("kind", [NAMES, ANSWERS])
 def test_a_restored_backup_is_destroyed_again(filled, kind):
     """The journal names the round; a second replay finds nothing."""
-    entry = {"kind": kind, "administrations": [filled.pk, filled.pk + 1000]}
+    entry = entry_of(filled, kind)
+    entry["rounds"].append({**entry["rounds"][0], "number": filled.pk + 1000})
     expected = sum(count_rows(filled.pk, kind).values())
-    assert replay_destruction(entry) == expected > 0
+    assert replayed(entry) == Result(rows=expected)
+    assert expected > 0
     filled.refresh_from_db()
     assert getattr(filled, f"{kind}_destroyed_at") is not None
     names = Identity.objects.filter(administration=filled)
     assert names.exists() == (kind == ANSWERS)
     assert answers_of(filled).exists() == (kind == NAMES)
-    assert replay_destruction(entry) == 0
+    assert replayed(entry) == Result()
+
+
+def entry_of(administration: Administration, kind: str) -> dict:
+    described = journal.description_of(administration)
+    destroyed_at = timezone.now().isoformat()
+    return {"kind": kind, "rounds": [described], "destroyed_at": destroyed_at}
+
+
+def replayed(entry: dict) -> Result:
+    result = Result()
+    replay_destruction(entry, result)
+    return result
+
+
+@pytest.mark.parametrize("kind", [NAMES, ANSWERS])
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("name", "fall"),
+        ("published", "0" * 64),
+        ("opens_at", "2026-01-01T00:00:00+00:00"),
+    ],
+)
+def test_a_later_round_of_the_same_number_is_left_as_it_is(
+    filled, kind, field, value, monkeypatch
+):
+    entry = entry_of(filled, kind)
+    entry["rounds"][0][field] = value
+    before = count_rows(filled.pk, kind)
+    with transaction.atomic():
+        result = replayed(entry)
+        assert result == Result(rounds_not_the_same=[filled.pk])
+        assert count_rows(filled.pk, kind) == before
+        filled.refresh_from_db()
+        assert getattr(filled, f"{kind}_destroyed_at") is None
+        assert not Destruction.objects.exists()
+    # The twin: by its number alone, its data would be destroyed.
+    monkeypatch.setattr(replays, "is_described", lambda *_: True)
+    assert replayed(entry).rows == sum(before.values()) > 0
+
+
+def test_the_command_names_rounds_that_are_not_the_same(filled, capsys):
+    certificate = certified(filled)
+    Administration.objects.filter(pk=filled.pk).update(name="another")
+    path = path_of(journal.name_of_certificate(certificate))
+    call_command("replay_erasures", str(path))
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["rounds_not_the_same"] == [filled.pk]
+    assert f"[{filled.pk}]" in printed.err
+
+
+def certified(administration: Administration) -> DestructionCertificate:
+    """Write the journal of a destruction that the database has not seen."""
+    certificate = issue_certificate(
+        DestroyedData(
+            kind=NAMES,
+            administrations=(administration.pk,),
+            district=None,
+            tables=(),
+            files=0,
+            ordered_by="retention",
+            reason="The retention period has ended.",
+            destroyed_at=timezone.now(),
+        )
+    )
+    journal_certificate(certificate)
+    return certificate
+
+
+@pytest.mark.parametrize("kind", [NAMES, ANSWERS])
+def test_a_round_that_the_backup_has_open_is_closed_and_destroyed(filled, kind):
+    """It was closed earlier after the backup, and then destroyed."""
+    entry = entry_of(filled, kind)
+    closed_at, later = filled.closes_at, timezone.now() + timedelta(days=7)
+    Administration.objects.filter(pk=filled.pk).update(closes_at=later)
+    # The twin: as the backup has it, the database refuses to mark it.
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Administration.objects.filter(pk=filled.pk).update(
+            **{f"{kind}_destroyed_at": timezone.now()}
+        )
+    assert replayed(entry).rows > 0
+    filled.refresh_from_db()
+    assert filled.closes_at == closed_at
+
+
+@pytest.mark.parametrize("kind", [NAMES, ANSWERS])
+def test_a_hold_that_was_lifted_before_the_destruction_is_lifted_again(
+    filled, staff, kind
+):
+    placed = hold(filled, staff)
+    entry = entry_of(filled, kind)
+    assert replayed(entry).rows > 0
+    placed.refresh_from_db()
+    assert placed.lifted_at
+    assert "restored backup" in placed.lifted_reason
+    lifted = AuditEntry.objects.get(action="lift a hold")
+    assert lifted.after["reason"] == placed.lifted_reason
+
+
+@pytest.mark.parametrize("kind", [NAMES, ANSWERS])
+def test_a_hold_of_after_the_destruction_stays(filled, staff, kind):
+    entry = entry_of(filled, kind)
+    placed = hold(filled, staff)
+    before = count_rows(filled.pk, kind)
+    with pytest.raises(JournalError, match="general counsel"):
+        replayed(entry)
+    placed.refresh_from_db()
+    assert placed.lifted_at is None
+    assert count_rows(filled.pk, kind) == before
+
+
+def test_a_database_that_refuses_is_reported_in_a_sentence(filled, monkeypatch):
+    certificate = certified(filled)
+    path = path_of(journal.name_of_certificate(certificate))
+
+    def refuse(*_: object) -> None:
+        raise DatabaseError("is not marked")
+
+    monkeypatch.setattr(replays, "destroy_rows_of", refuse)
+    with pytest.raises(CommandError, match=r"is not marked. Let nobody in"):
+        call_command("replay_erasures", str(path))
 
 
 def test_the_journal_has_what_was_destroyed(filled, django_capture_on_commit_callbacks):
@@ -423,6 +558,8 @@ def test_the_journal_has_what_was_destroyed(filled, django_capture_on_commit_cal
         run(destruction)
     certificate = DestructionCertificate.objects.get()
     [entry] = journal.read([path_of(journal.name_of_certificate(certificate))])
-    assert (entry["kind"], entry["administrations"]) == (NAMES, [filled.pk])
+    assert entry["kind"] == NAMES
+    assert entry["rounds"] == [journal.description_of(filled)]
+    assert entry["destroyed_at"] == destruction.destroyed_at.isoformat()
     assert bytes.fromhex(entry["digest_key"]) == key
-    assert replay(iter([entry])).rows == 0
+    assert replay(iter([entry])) == Result(entries=1)

@@ -28,6 +28,7 @@ from survey.people.retention import holds
 from survey.people.retention.hold_changes import lift_hold, place_hold
 from survey.people.retention.holds import OnHold
 from survey.people.retention.orders import apply_retention, order_destruction
+from survey.tasks import check_erasures
 from survey.tests.erasing.conftest import ASKED
 from survey.tests.erasing.conftest import run as run_erasure
 from survey.tests.erasing.test_erase import publish_round
@@ -329,6 +330,47 @@ def test_who_was_to_be_erased_before_the_hold_waits_until_it_is_lifted(
     assert later != job
     jobs.run(later.pk)
     assert not Identity.objects.filter(pk=maya.pk).exists()
+
+
+def stopped_by_another_round(filled, staff, maya):
+    """Order an erasure that waits for a hold on another round of the person."""
+    from survey.tests.erasing.test_erase import publish_round
+
+    erasure = order_erasure([maya.pk], ASKED, by=staff.dana)
+    fall = publish_round(filled, "fall")
+    invite(fall, staff.lincoln, "00123", "Maya Zaragoza")
+    placed = hold(fall, staff)
+    job = Job.objects.get(kind=erase.KIND, subject_id=erasure.pk)
+    jobs.run(job.pk)
+    job.refresh_from_db()
+    assert job.state == Job.State.FAILED and "general counsel" in job.message
+    return placed
+
+
+def waiting_erasures():
+    return Job.objects.filter(kind=erase.KIND, ended_at=None)
+
+
+def test_an_erasure_that_another_round_stopped_goes_on(filled, staff, maya):
+    placed = stopped_by_another_round(filled, staff, maya)
+    lift_hold(placed, reason="Settled", by=staff.state)
+    jobs.run(waiting_erasures().get().pk)
+    assert not Identity.objects.filter(external_id="00123").exists()
+
+
+def test_the_task_goes_on_with_erasures_that_nobody_holds(filled, staff, maya):
+    placed = stopped_by_another_round(filled, staff, maya)
+    check_erasures()
+    assert not waiting_erasures().exists()
+    # As after a restore, or where the job of lifting was lost.
+    type(placed).objects.filter(pk=placed.pk).update(
+        lifted_at=timezone.now(), lifted_by=staff.state
+    )
+    check_erasures()
+    jobs.run(waiting_erasures().get().pk)
+    assert not Identity.objects.filter(external_id="00123").exists()
+    check_erasures()
+    assert not waiting_erasures().exists()
 
 
 def test_a_hold_of_a_district_is_of_its_people(filled, staff, maya):

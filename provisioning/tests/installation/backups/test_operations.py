@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
@@ -60,6 +61,37 @@ def test_a_restore_that_would_overwrite_or_cannot_decrypt_is_refused(
     with pytest.raises(Refusal, match=reason):
         restore(tmp_path, at="latest", to=tmp_path / "to", port=9000, settings=())
     assert path.exists()
+
+
+def test_a_journal_in_object_storage_has_to_be_brought(tmp_path, monkeypatch):
+    """Otherwise the stack would open with people who were erased after the backup."""
+    monkeypatch.setattr(
+        "provisioning.installation.backups.operations.stack_folder",
+        lambda given: Path(given),
+    )
+    home = stack_of(tmp_path / "home")
+    (home / "secrets").mkdir()
+    (home / "secrets" / "backup_passphrase").touch()
+
+    def restored(*settings: tuple[str, str], journal: Path | None = None) -> None:
+        to = tmp_path / "to"
+        restore(home, at="latest", to=to, port=9000, settings=settings, journal=journal)
+
+    bucket = ("files_bucket", "s3://key:secret@place/files")
+    with pytest.raises(Refusal, match="add --journal FOLDER"):
+        restored(bucket)
+    with pytest.raises(Refusal, match="is no folder"):
+        restored(bucket, journal=tmp_path / "none")
+    # A fleet's host knows it from the playbook.
+    fleet = stack_of(tmp_path / "fleet", files_bucket=True)
+    shutil.copytree(home / "secrets", fleet / "secrets")
+    with pytest.raises(Refusal, match="add --journal FOLDER"):
+        restore(fleet, at="latest", to=tmp_path / "to", port=9000, settings=())
+    # With it, and where files are in a folder, it goes on to the backups.
+    for settings, journal in (((bucket,), tmp_path), ((), None)):
+        with pytest.raises(Refusal) as refusal:
+            restored(*settings, journal=journal)
+        assert "journal" not in str(refusal.value)
 
 
 def test_files_come_back_as_of_a_time_and_only_with_their_passphrase(tmp_path):

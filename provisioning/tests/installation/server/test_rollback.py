@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -57,7 +59,7 @@ class Server:
     def do(self, name):
         self.steps.append(name)
 
-    def restore_beside(self, upgrade, old):
+    def restore_beside(self, upgrade, old, journal):
         self.do("restore")
         restored = rollback.WORK / "data/primary"
         restored.mkdir(parents=True)
@@ -72,7 +74,7 @@ class Server:
     def go_back(self, upgrade):
         old = self.home / "releases/one"
         restores = bool(upgrade.aside) or rollback.needs_restore(upgrade, old)
-        rollback.go_back(upgrade, old, restores=restores)
+        rollback.go_back(upgrade, old, Path(), restores=restores)
 
 
 @pytest.fixture
@@ -123,7 +125,7 @@ def test_a_restore_goes_on_where_it_was_interrupted(server, upgrade, stage):
     upgrade = Upgrade("one", "two", AT, aside="primary-before-rollback-x")
     data = server.home / "data"
     if stage in ("restored", "aside"):
-        server.restore_beside(upgrade, Path())
+        server.restore_beside(upgrade, Path(), Path())
         (rollback.WORK / "ready").touch()
     if stage in ("aside", "in place"):
         (data / "primary").rename(data / upgrade.aside)
@@ -131,7 +133,7 @@ def test_a_restore_goes_on_where_it_was_interrupted(server, upgrade, stage):
         (data / "primary").mkdir()
         (data / "primary/PG_VERSION").write_text("before")
     server.steps = []
-    rollback.restore(upgrade, Path())
+    rollback.restore(upgrade, Path(), Path())
     assert "restore" not in server.steps
     assert server.primary() == "before"
     assert (data / upgrade.aside / "PG_VERSION").read_text() == "now"
@@ -140,8 +142,36 @@ def test_a_restore_goes_on_where_it_was_interrupted(server, upgrade, stage):
 def test_an_unfinished_copy_is_restored_anew(server, upgrade):
     upgrade = Upgrade("one", "two", AT, aside="primary-before-rollback-x")
     rollback.WORK.mkdir()
-    rollback.restore(upgrade, Path())
+    rollback.restore(upgrade, Path(), Path())
     assert "restore" in server.steps
+
+
+def test_a_journal_in_object_storage_has_to_be_brought(
+    server, upgrade, monkeypatch, tmp_path
+):
+    """Otherwise the database would open with people who were erased."""
+    server.migrations, server.applied = BROKEN, {*BROKEN}
+    (server.home / "releases/one/provisioning").mkdir(parents=True, exist_ok=True)
+    (server.home / "releases/one/provisioning/install").touch()
+    seen = []
+    monkeypatch.setattr(rollback, "refuse_unless_serving", lambda name: None)
+    monkeypatch.setattr(rollback.progress, "exclusively", nullcontext)
+    monkeypatch.setattr(rollback, "tell", lambda upgrade, restores: None)
+    monkeypatch.setattr(rollback, "go_back", lambda *given, **_: seen.append(given[2]))
+    environment = {"GROUNDSWELL_FILES_BUCKET": "s3://key:secret@place/files"}
+    monkeypatch.setattr(rollback, "environment_of", lambda *_: environment)
+    command = ["rollback", "--yes", "--restore"]
+    monkeypatch.setattr(sys, "argv", command)
+    with pytest.raises(Refusal, match="add --journal FOLDER"):
+        rollback.main()
+    assert seen == []
+    monkeypatch.setattr(sys, "argv", [*command, f"--journal={tmp_path}"])
+    rollback.main()
+    # Without a bucket, it is among the files.
+    environment.clear()
+    monkeypatch.setattr(sys, "argv", command)
+    rollback.main()
+    assert seen == [tmp_path, server.home / "files/erasures"]
 
 
 def agree(*arguments, restores):
