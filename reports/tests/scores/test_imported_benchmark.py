@@ -230,7 +230,7 @@ def items_with_errors(error, moved=0.0):
 def test_published_errors_are_in_no_error_of_a_change(
     client, staff, fall, spring, error
 ):
-    """They move both rounds alike, and rounds with other benchmarks are not compared."""
+    """They move both rounds alike, and only such rounds are compared."""
     log_in(client, staff.state)
     file = csv_file(NORMS_WITH_ERRORS, *items_with_errors(error), header=WITH_ERRORS)
     page = check(client, spring, file)
