@@ -306,10 +306,10 @@ class TestEnd:
         PanelProject.objects.update(ends_on=yesterday)
         delete = approved_projects.delete_file
 
-        def fail_once(export, **who):
+        def fail_once(export, *, by):
             if export.pk == exports[0].pk:
                 raise OSError("Storage is away")
-            delete(export, **who)
+            delete(export, by=by)
 
         monkeypatch.setattr(approved_projects, "delete_file", fail_once)
         end_due_projects()

@@ -306,9 +306,9 @@ def test_files_need_the_capability_for_projects_until_they_are_downloaded(
     staff.state.memberships.update(role="analyst")
     assert download(client, export)[0].status_code == 404
     with django_capture_on_commit_callbacks(execute=True):
-        again = make_first(project, waves, staff.state)
-    again.refresh_from_db()
-    assert not again.file_name and again.job.message == PERMISSIONS_CHANGED
+        later = make_first(project, waves, staff.state)
+    later.refresh_from_db()
+    assert not later.file_name and later.job.message == PERMISSIONS_CHANGED
     # Files of no project are still theirs.
     export.project = None
     export.save(update_fields=["project"])
