@@ -51,6 +51,7 @@ def roll_up_rates() -> None:
 
 @shared_task
 def delete_old_exports() -> None:
+    requests.forget_passwords()
     requested_files.delete_expired(Export, ReportArchive)
 
 

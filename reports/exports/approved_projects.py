@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import date
 
 from django.db import DEFAULT_DB_ALIAS, transaction
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
 from accounts import audit
 from accounts.models import User
+from reports.models.exports import Export
 from reports.models.panels import PanelProject
 from survey.work.jobs import request_cancel
 from survey.work.requested_files import delete_file
 
+logger = logging.getLogger(__name__)
 # The name of the task in the audit log.
 TASK = "end_research_projects"
 
@@ -88,10 +91,22 @@ def delete_project_files(project: PanelProject, *, by: User | str) -> None:
 
 
 def end_due_projects() -> None:
-    """End projects whose last day is over, and delete files that were left."""
-    projects = approved_projects()
-    for project in projects.filter(ended_at=None, ends_on__lt=timezone.localdate()):
-        end_project(project, by=TASK)
-    ended = projects.filter(ended_at__isnull=False).exclude(exports__file_name="")
-    for project in ended.filter(exports__isnull=False).distinct():
-        delete_project_files(project, by=TASK)
+    """End projects whose last day is over, and delete files that were left.
+
+    Each by itself: a file that storage cannot delete now keeps no other project.
+    """
+    for project in approved_projects().filter(_needs_ending()):
+        try:
+            end_project(project, by=TASK)
+        except Exception:
+            # It is looked at again in ten minutes.
+            logger.exception("Research project %s was not ended as a whole", project.pk)
+
+
+def _needs_ending() -> Q:
+    """Match projects to end, and those that have ended with a file or a job left."""
+    exports = Export.objects.filter(project=OuterRef("pk"))
+    left = exports.filter(~Q(file_name="") | Q(job__isnull=False, job__ended_at=None))
+    return Q(ended_at=None, ends_on__lt=timezone.localdate()) | Q(
+        Exists(left), ended_at__isnull=False
+    )

@@ -43,6 +43,10 @@ class ExportChoices(TypedDict, total=False):
     sealed_password: str
 
 
+class ProjectRefused(Exception):
+    """The message tells the user why a project has no such file."""
+
+
 def project_named(name: str, user: User) -> PanelProject | None:
     """Return a project of a user, ignoring case."""
     projects = PanelProject.objects.using(DEFAULT_DB_ALIAS)
@@ -64,7 +68,8 @@ def request_export(
     `command` is the name of the command that asks for it in the name of the user.
     `project` is an approved project, or the name that a user gives to a project.
 
-    Raises QuotaExceeded if the user has too many unfinished exports or files.
+    Raises QuotaExceeded if the user has too many unfinished exports or files, and
+    ProjectRefused if the project has ended, or has other files.
     """
     # One transaction, so the job is sent only after the export is committed.
     refuse_above_quota(by)
@@ -73,7 +78,14 @@ def request_export(
         panel_project = project_named(project, by) or PanelProject.objects.create(
             name=project, by=by
         )
-    export = order(Export(by=by, project=panel_project, **choices))
+    export = Export(by=by, project=panel_project, **choices)
+    if panel_project is not None:
+        # So each request sees the one before, and the end of the project sees all.
+        projects = PanelProject.objects.select_for_update()
+        export.project = projects.get(pk=panel_project.pk)
+        if message := refusal_by_project(export.project, export, administrations):
+            raise ProjectRefused(message)
+    export = order(export)
     export.administrations.set(administrations)
     action = "ask for export with names" if export.identities else "ask for export"
     audit.record(
@@ -97,6 +109,44 @@ def request_export(
     return export
 
 
+def refusal_by_project(
+    project: PanelProject, export: Export, administrations: Sequence[Administration]
+) -> str:
+    """Return why a project has no such file; "" if it may have it.
+
+    A file could otherwise tell what an earlier one left out. An approved project has
+    the same survey rounds in all files: cells are left out for all rounds of a file
+    together, so rows of two sets of rounds, with the same keys, would tell more.
+    """
+    if project.is_over:
+        return _("The research project has ended.")
+    earlier = project.exports.using(DEFAULT_DB_ALIAS).filter(is_panel=True).first()
+    if earlier is None:
+        return ""
+    is_same = earlier.places == export.places
+    if export.is_panel:
+        is_same = is_same and earlier.finished_only == export.finished_only
+    if not is_same:
+        return _(
+            "Earlier files of %(project)s are about other schools, or about other"
+            " people in them. Choose the same ones, or a new project."
+        ) % {"project": project}
+    rounds = earlier.administrations.using(DEFAULT_DB_ALIAS).order_by("name")
+    names = dict(rounds.values_list("pk", "name"))
+    chosen = {administration.pk for administration in administrations}
+    if project.is_approved and chosen != names.keys():
+        return _(
+            "Files of %(project)s have the survey rounds of its first file, and no"
+            " others: %(names)s. Choose exactly these, or approve a new project."
+        ) % {"project": project, "names": ", ".join(names.values())}
+    if missing := [name for key, name in names.items() if key not in chosen]:
+        return _(
+            "Earlier files of %(project)s have %(names)s as well. Choose all of them,"
+            " or a new project."
+        ) % {"project": project, "names": ", ".join(missing)}
+    return ""
+
+
 def _further_facts(export: Export) -> dict[str, object]:
     """Return what the audit log says of panels, key tables and archives."""
     if export.is_panel:
@@ -104,6 +154,12 @@ def _further_facts(export: Export) -> dict[str, object]:
     if export.is_key_table and export.project:
         return {"project": export.project.name}
     return {"encrypted for": export.encryption} if export.is_return else {}
+
+
+def forget_passwords() -> None:
+    """Delete the passwords of archives whose job has ended without a file."""
+    ended = Export.objects.filter(job__ended_at__isnull=False)
+    ended.exclude(sealed_password="").update(sealed_password="")
 
 
 @before_removal

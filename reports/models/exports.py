@@ -177,7 +177,10 @@ class Export(
 
     @property
     def needs(self) -> tuple[Capability, ...]:
-        return IDENTITIES if self.identities else RESPONSES
+        needed = IDENTITIES if self.identities else RESPONSES
+        if self.project is not None and self.project.is_approved:
+            return (*needed, Capability.MANAGE_PROJECTS)
+        return needed
 
     def is_allowed(self, permissions: Permissions) -> bool:
         """Return whether these permissions, as of now, cover what is in it.
@@ -247,6 +250,8 @@ class Export(
     @property
     def people_in_words(self) -> str:
         """Describe the people in the file, such as "Students who finished"."""
+        if self.is_key_table:
+            return _("Everyone on the rosters, without people who opted out")
         words = {
             ("", True): _("People who finished"),
             ("", False): _("People who started"),

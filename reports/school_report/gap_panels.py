@@ -136,9 +136,19 @@ class AttributeGaps:
 
     @property
     def is_by_school(self) -> bool:
-        """Test that errors know that people of the same school are alike."""
+        """Test that all errors know that people of the same school are alike."""
+        known = self._known_by_school
+        return bool(known) and all(known)
+
+    @property
+    def is_partly_by_school(self) -> bool:
+        return any(self._known_by_school) and not self.is_by_school
+
+    @property
+    def _known_by_school(self) -> list[bool]:
+        """Return of each score that is shown whether it has an error by school."""
         scores = (line.score for panel in self.panels for line in panel.lines)
-        return any(score and score.school_error is not None for score in scores)
+        return [score.school_error is not None for score in scores if score]
 
     @property
     def rows(self) -> list[tuple[str, list[GroupLine]]]:

@@ -5,8 +5,11 @@ estimator with the correction G / (G - 1) for G clusters: with residual sums of 
 e_g = Σ (x - mean), it is G / (G - 1) · Σ e_g² / N² (Liang and Zeger 1986; CR1 in
 Cameron and Miller 2015). Fewer schools say too little of how far they differ: then it
 is that of a random-effects model, τ² Σ (n_g / N)² + σ² / N, in which all schools of the
-round tell how far schools and people differ (Moulton 1986). Of a single school, there
-is none. Numbers in, numbers out.
+round tell how far schools and people differ (Moulton 1986). From ten to 29 schools, a
+sandwich is too small more often than not (Cameron, Gelbach and Miller 2008), and the
+larger one of both counts. Of a single school, there is none; nor of two to nine where
+chance can explain how far schools differ, because they may differ all the same.
+Numbers in, numbers out.
 """
 
 from __future__ import annotations
@@ -22,6 +25,9 @@ from reports.scores.scale import FEWEST_SCHOOLS, Floats
 from reports.suppression.tables import Mask
 from survey.instrument.definitions.schema import Measures
 
+# From so many on, the sandwich estimator alone.
+ENOUGH_SCHOOLS = 30
+
 
 class ErrorParts(NamedTuple):
     """What the schools of larger places add to the errors of means.
@@ -33,7 +39,8 @@ class ErrorParts(NamedTuple):
     # times the school's share of people: [school, group].
     residuals: Floats
     between: Floats
-    # Of people within schools; and schools with people: [place, group].
+    # Of people within schools; and schools with people, 0 if the error is not known:
+    # [place, group].
     within: Floats
     schools: Floats
 
@@ -70,7 +77,9 @@ class Clusters:
         """Return the parts of means of people.
 
         `people` and sums of their `points` are [school, group]; `between` and `within`
-        are the deviations of schools, and of people at the same school.
+        are the deviations of schools, and of people at the same school. The former is
+        0 if chance can explain that schools differ, of which few schools tell too
+        little: then places of few schools have no error.
         """
         total = self.add_up(people)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -78,20 +87,25 @@ class Clusters:
             residuals = (points - people * means[self.place]) / total[self.place]
             shares = people / total[self.place]
             of_people = within / np.sqrt(total)
+        schools = self.add_up((people > 0).astype(float))
+        if not between:
+            schools = np.where(schools >= FEWEST_SCHOOLS, schools, 0.0)
         return ErrorParts(
             np.where(people > 0, residuals, 0.0),
             between * np.where(people > 0, shares, 0.0),
             of_people,
-            self.add_up((people > 0).astype(float)),
+            schools,
         )
 
     def errors(self, parts: ErrorParts) -> Floats:
-        """Return the standard errors in points; NaN with fewer than two schools."""
+        """Return the standard errors in points; NaN where they are not known."""
         count = parts.schools
         with np.errstate(divide="ignore", invalid="ignore"):
             sandwich = self.add_up(parts.residuals**2) * count / (count - 1)
             model = self.add_up(parts.between**2) + parts.within**2
         variance = np.where(count >= FEWEST_SCHOOLS, sandwich, model)
+        is_between = (count >= FEWEST_SCHOOLS) & (count < ENOUGH_SCHOOLS)
+        variance = np.where(is_between, np.maximum(sandwich, model), variance)
         return np.asarray(np.sqrt(np.where(count > 1, variance, np.nan)))
 
 

@@ -130,18 +130,3 @@ def linking_error(
     if count < 2:
         return None
     return math.sqrt(math.fsum(value**2 for value in moved) / (count * (count - 1)))
-
-
-def published_linking_error(
-    anchors: Mapping[str, Anchor], anchored: Collection[str]
-) -> float | None:
-    """Return the error that published thresholds leave of a wave's place, in logits.
-
-    That of the mean of the anchored items' places, whose errors are independent of
-    each other as far as anybody knows; None if an item has no published error.
-    """
-    variances = [anchors[name].covariances.get(name) for name in anchored]
-    known = [variance for variance in variances if variance is not None]
-    if not known or len(known) < len(variances):
-        return None
-    return math.sqrt(math.fsum(known)) / len(known)

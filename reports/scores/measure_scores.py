@@ -16,7 +16,6 @@ from reports.rasch.responses import Floats, Integers
 from reports.releases.changes import Recount
 from reports.scores.benchmark import Benchmark, benchmark_of
 from reports.scores.calibration import MeasureResult, calibrate_measure
-from reports.scores.displacement import published_linking_error
 from reports.scores.group_tables import MeasuredGroups
 from reports.scores.groups import Grouping, Patterns
 from reports.scores.joining import table_of
@@ -94,8 +93,6 @@ def calculate_measure(
         released=released,
         fewest_answers=settings.FEWEST_ANSWERS_OF_A_MEASURE,
     )
-    if benchmark.imported and not benchmark.calibration:
-        result.linking_error = _with_published_error(result, benchmark)
     measured = result.measures[row]
     sums = [grouping.sums(measured) for grouping in groupings]
     counted = counted_in_scores(sums[0][0, :, 0], hidden, administration.minimum_group)
@@ -114,18 +111,6 @@ def calculate_measure(
         *(sums, MeasuredGroups.of(measured, groupings, patterns), counted),
     )
     return measure, measured
-
-
-def _with_published_error(result: MeasureResult, benchmark: Benchmark) -> float | None:
-    """Return the linking error with that of an imported benchmark's thresholds.
-
-    The displacements are made of these errors as well: so it is the larger one.
-    """
-    anchored = [item.name for item in result.items if item.is_anchored]
-    published = published_linking_error(benchmark.anchors, anchored)
-    if published is None or result.linking_error is None:
-        return published or result.linking_error
-    return max(published, result.linking_error)
 
 
 def measure_options(

@@ -16,8 +16,8 @@ from reports.answers.selection import Selection
 from reports.console.exports.forms import ExportForm, ExportSize
 from reports.exports.panel_people import count_people_in_several, refusal
 from reports.exports.release_mask import released_keys
-from reports.exports.requests import project_named
-from reports.models.exports import PANEL_FORMATS
+from reports.exports.requests import project_named, refusal_by_project
+from reports.models.exports import PANEL_FORMATS, Export
 from reports.models.panels import PanelProject
 from survey.models import Administration
 
@@ -85,9 +85,12 @@ class PanelForm(ExportForm):
         if 0 < len(chosen) < self.fewest_rounds:
             self.add_error("administrations", _("Choose at least two survey rounds."))
         project = None if self.errors else self._project(given)
-        if project is not None:
-            self._check_project(project)
         self.choices["is_panel"] = True
+        if project is not None:
+            # `request_export` looks again, with the project locked.
+            export = Export(**self.choices)
+            if message := refusal_by_project(project, export, self.chosen()):
+                self.add_error(self.project_field, message)
         return given
 
     def _project(self, given: dict[str, object]) -> PanelProject | None:
@@ -102,36 +105,6 @@ class PanelForm(ExportForm):
             )
             return None
         return project
-
-    def _check_project(self, project: PanelProject) -> None:
-        """Refuse a file that could tell what an earlier one of the project left out."""
-        earlier = project.exports.filter(is_panel=True).first()
-        if earlier is None:
-            return
-        if (earlier.places, earlier.finished_only) != (
-            self.choices["places"],
-            self.choices["finished_only"],
-        ):
-            self.add_error(
-                self.project_field,
-                _(
-                    "Earlier files of %(project)s are about other schools, or"
-                    " about other people in them. Choose the same ones, or a new"
-                    " project."
-                )
-                % {"project": project},
-            )
-        chosen = [administration.pk for administration in self.chosen()]
-        missing = earlier.administrations.exclude(pk__in=chosen).order_by("name")
-        if names := ", ".join(missing.values_list("name", flat=True)):
-            self.add_error(
-                self.project_field,
-                _(
-                    "Earlier files of %(project)s have %(names)s as well. Choose"
-                    " all of them, or a new project."
-                )
-                % {"project": project, "names": names},
-            )
 
     def size(self) -> ExportSize | None:
         size = super().size()
@@ -182,6 +155,11 @@ class ProjectForm(PanelForm):
     def __init__(self, *args: Any, project: PanelProject, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.approved = project
+        self._model_field("administrations").help_text = _(
+            "The first file decides which survey rounds the project has: each later"
+            " file, and the key table, has exactly these. Further rounds need a new"
+            " project."
+        )
         del self.fields["project"]
 
     def _project(self, given: dict[str, object]) -> PanelProject:

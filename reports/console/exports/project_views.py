@@ -26,10 +26,9 @@ from reports.exports.approved_projects import (
     approved_projects,
     end_project,
 )
-from reports.exports.requests import request_export
+from reports.exports.requests import ProjectRefused, request_export
 from reports.models.exports import KEY_TABLE
 from reports.models.panels import PanelProject
-from survey.models import Administration
 from survey.work.requested_files import QuotaExceeded
 
 
@@ -88,19 +87,17 @@ def project_file(request: StaffRequest, pk: int) -> HttpResponse:
 @needs(Capability.MANAGE_PROJECTS)
 @require_http_methods(["GET", "HEAD", "POST"])
 def project_keys(request: StaffRequest, pk: int) -> HttpResponse:
-    """Request the key table of the people in the files so far."""
+    """Request the key table of the people in the project's files."""
     project = _running_project_or_404(pk)
-    files = project.exports.filter(is_panel=True)
-    first = files.order_by("pk").first()
+    first = project.exports.filter(is_panel=True).order_by("pk").first()
     if first is None:
         return render(request, "reports/project_keys.html", {"project": project})
     form = KeyTableForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
-        rounds = Administration.objects.filter(exports__in=files).distinct()
         try:
             export = request_export(
-                # All files of a project have the same places.
-                administrations=list(rounds),
+                # All files of a project have the same rounds and places.
+                administrations=list(first.administrations.all()),
                 by=request.user,
                 project=project,
                 request=request,
@@ -109,7 +106,7 @@ def project_keys(request: StaffRequest, pk: int) -> HttpResponse:
                 reason=form.cleaned_data["reason"],
                 places=first.places,
             )
-        except QuotaExceeded as refused:
+        except (QuotaExceeded, ProjectRefused) as refused:
             form.add_error(None, str(refused))
         else:
             return redirect("export_detail", export.pk)

@@ -29,7 +29,7 @@ from accounts.permissions import Capability, Permissions
 from reports.console.exports.forms import ExportForm
 from reports.console.exports.panel_form import PanelForm
 from reports.console.exports.return_form import ReturnForm
-from reports.exports.requests import request_export
+from reports.exports.requests import ProjectRefused, request_export
 from reports.models.exports import IDENTITIES, Export, exports_visible_to
 from reports.models.panels import PanelProject
 from survey.models import Administration
@@ -140,7 +140,7 @@ def show_form(
                     request=request,
                     **form.choices,
                 )
-            except QuotaExceeded as refused:
+            except (QuotaExceeded, ProjectRefused) as refused:
                 form.add_error(None, str(refused))
             else:
                 return redirect("export_detail", export.pk)

@@ -19,8 +19,11 @@ from django.utils.translation import gettext as _
 # to a key takes a microsecond, so only the length stops somebody who guesses.
 LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
 GROUPS, GROUP_LENGTH = 4, 5
-# How private keys of age and SSH begin.
-PRIVATE = ("AGE-SECRET-KEY-", "-----BEGIN")
+# What private keys of age and SSH have in their text, without white space.
+PRIVATE = ("AGE-SECRET-KEY", "PRIVATEKEY")
+SSH_TYPES = ("ssh-ed25519", "ssh-rsa")
+# How the second word of each public key of SSH begins.
+SSH_KEY = "AAAA"
 
 
 class BadPublicKey(Exception):
@@ -57,9 +60,12 @@ def _cipher() -> Fernet:
 
 
 def check_public_key(text: str) -> str:
-    """Return a public key of age or SSH on one line. Raises BadPublicKey."""
-    key = " ".join(text.split())
-    if key.upper().startswith(PRIVATE):
+    """Return a public key of age or SSH without its comment. Raises BadPublicKey.
+
+    Comments are not kept, because anything could be in them.
+    """
+    words = text.split()
+    if any(private in "".join(words).upper() for private in PRIVATE):
         raise BadPublicKey(
             _(
                 "This is a private key. It was not stored. Whoever has it can read what"
@@ -67,6 +73,11 @@ def check_public_key(text: str) -> str:
                 " enter the public one."
             )
         )
+    kinds = [word.lower() for word in words]
+    keys = sum(kind.startswith("age1") or kind in SSH_TYPES for kind in kinds)
+    if max(keys, sum(word.startswith(SSH_KEY) for word in words)) > 1:
+        raise BadPublicKey(_("Enter one key."))
+    key = " ".join(words[: 2 if kinds and kinds[0] in SSH_TYPES else 1])
     _recipient(key)
     return key
 

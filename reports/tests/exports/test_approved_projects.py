@@ -13,6 +13,7 @@ from django.utils import timezone
 from accounts.models import AuditEntry
 from reports.exports import approved_projects, key_table
 from reports.exports.approved_projects import (
+    _needs_ending,
     approve_project,
     end_due_projects,
     end_project,
@@ -31,6 +32,7 @@ from survey.models import Job, Respondent
 from survey.people.erasing import files
 from survey.work import jobs
 from survey.work.files import path_of
+from survey.work.requested_files import delete_file
 
 pytestmark = pytest.mark.django_db
 
@@ -274,6 +276,52 @@ class TestEnd:
             approved_projects.TASK
         )
 
+    def test_the_task_finds_a_project_with_one_of_several_files_left(
+        self, staff, waves, people, approve
+    ):
+        """As after a task that was killed between two files."""
+        project = approve()
+        deleted, left = (panel_of(staff.state, waves, project=project) for _ in "12")
+        waiting = requested(staff.state, *waves, project=project, is_panel=True)
+        delete_file(deleted, by=staff.state)
+        now = timezone.now()
+        PanelProject.objects.filter(pk=project.pk).update(key=None, ended_at=now)
+        path = path_of(left.file_name)
+        assert path.exists()
+        end_due_projects()
+        assert not path.exists()
+        # Its job has not ended yet.
+        jobs.run(waiting.job_id)
+        waiting.job.refresh_from_db()
+        assert waiting.job.state == Job.State.CANCELLED
+        assert not PanelProject.objects.filter(_needs_ending()).exists()
+
+    def test_a_file_that_cannot_be_deleted_keeps_no_other_project(
+        self, staff, waves, people, approve, monkeypatch, caplog
+    ):
+        exports = [
+            panel_of(staff.state, waves, project=approve(name)) for name in ("A", "B")
+        ]
+        yesterday = timezone.localdate() - timedelta(days=1)
+        PanelProject.objects.update(ends_on=yesterday)
+        delete = approved_projects.delete_file
+
+        def fail_once(export, *, by):
+            if export.pk == exports[0].pk:
+                raise OSError("Storage is away")
+            delete(export, by=by)
+
+        monkeypatch.setattr(approved_projects, "delete_file", fail_once)
+        end_due_projects()
+        assert "was not ended as a whole" in caplog.text
+        first, second = (path_of(export.file_name) for export in exports)
+        assert first.exists() and not second.exists()
+        # Keys go before files, and the next run deletes what is left.
+        assert not PanelProject.objects.exclude(key=None).exists()
+        monkeypatch.setattr(approved_projects, "delete_file", delete)
+        end_due_projects()
+        assert not first.exists()
+
     def test_projects_of_users_do_not_end(self, staff, waves, people):
         project = PanelProject.objects.create(name="Study", by=staff.dana)
         export = panel_of(staff.state, waves, project=project)
@@ -332,6 +380,6 @@ def test_erasing_a_person_deletes_the_files_of_projects(staff, waves, people, ap
     ]
     paths = [path_of(export.file_name) for export in exports]
     rounds = {wave.pk for wave in waves}
-    counted = files.delete_requested_files(rounds, staff.riverside.pk, timezone.now())
-    assert counted == (0, 2)
+    deleted = files.delete_requested_files(rounds, staff.riverside.pk, timezone.now())
+    assert deleted == (0, 2)
     assert not any(path.exists() for path in paths)

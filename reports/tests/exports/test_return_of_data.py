@@ -40,6 +40,7 @@ from reports.exports.return_of_data.encryption import (
 )
 from reports.models import Export
 from reports.models.exports import RETURN
+from reports.tasks import delete_old_exports
 from reports.tests.exports.conftest import identify, made_as_it_is, requested
 from reports.tests.exports.test_formats import content
 from reports.tests.exports.test_job import files, folder
@@ -134,6 +135,7 @@ def test_a_district_decrypts_its_archive_with_its_key(staff, fall, riverside, ke
     assert PURPOSE in readme and "Rows in each file of data: 2\n" in readme
     assert f"Groundswell {settings.VERSION}" in readme
     assert "DATA OF RIVERSIDE" in readme
+    assert "declined on the first page" in readme
     # Everything is there that explains the data, in words and for programs.
     assert b"family_name" in members["codebook.html"]
     assert b"family_name" in members["codebook.csv"]
@@ -333,13 +335,70 @@ def test_what_is_no_public_key_is_refused(text):
         check_public_key(text)
 
 
+AGE = str(pyrage.x25519.Identity.generate().to_public())
+SSH = (
+    Ed25519PrivateKey.generate()
+    .public_key()
+    .public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
+    .decode()
+)
+
+
+def with_keys(text):
+    return text.replace("<age>", AGE).replace("<ssh>", SSH)
+
+
 @pytest.mark.parametrize(
-    "text", ["AGE-SECRET-KEY-1QQQ", "-----BEGIN OPENSSH PRIVATE KEY-----\nabc"]
+    "text",
+    [
+        "AGE-SECRET-KEY-1QQQ",
+        "-----BEGIN OPENSSH PRIVATE KEY-----\nabc",
+        "# public key: <age>\nAGE-SECRET-KEY-1QQQ",
+        "<age>\nage-secret-key-1qqq",
+        "<ssh> AGE-SECRET-KEY-1QQQ",
+        "<ssh> office\n-----BEGIN RSA PRIVATE KEY-----",
+        "<ssh> -----begin private\nkey-----",
+    ],
 )
 def test_a_private_key_is_refused_with_advice(text):
+    text = with_keys(text)
     with pytest.raises(BadPublicKey, match="private key") as refused:
         check_public_key(text)
     assert text not in str(refused.value)
+    assert "ask the district for a new pair of keys" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["<age>\n<age>", "<ssh>\n<ssh>", "<age> <ssh>", "<ssh> AAAAC3Nza"]
+)
+def test_more_than_one_key_is_refused(text):
+    text = with_keys(text)
+    with pytest.raises(BadPublicKey, match=r"Enter one key\."):
+        check_public_key(text)
+
+
+def test_the_comment_of_a_key_is_not_kept():
+    """Anything could be in it, and the key is shown and logged."""
+    assert check_public_key(f"  {SSH}  Office of\nRiverside, secret\n") == SSH
+    assert check_public_key(f"{AGE} Riverside") == AGE
+
+
+@pytest.mark.parametrize("has_ended", [False, True])
+def test_the_password_goes_with_a_job_that_ended_without_a_file(
+    staff, fall, riverside, has_ended
+):
+    sealed = seal_password(new_password())
+    export = requested(
+        staff.dana, fall, **choices_for(riverside, sealed_password=sealed)
+    )
+    if has_ended:
+        dismiss(membership=staff.dana.memberships.get(), by=staff.state)
+        jobs.run(export.job_id)
+    delete_old_exports()
+    export.refresh_from_db()
+    assert not export.file_name
+    # Of a job that waits, it is still needed.
+    assert export.sealed_password == ("" if has_ended else sealed)
 
 
 def test_erasing_a_person_deletes_archives_of_the_district(staff, fall, riverside, key):
@@ -348,9 +407,10 @@ def test_erasing_a_person_deletes_archives_of_the_district(staff, fall, riversid
     path = path_of(export.file_name)
     now = timezone.now()
     # Of a person of another district, it stays.
-    delete = erased_files.delete_requested_files
-    assert delete({fall.pk}, staff.lakeside.pk, now) == (0, 0)
+    deleted = erased_files.delete_requested_files({fall.pk}, staff.lakeside.pk, now)
+    assert deleted == (0, 0)
     assert path.exists()
-    assert delete({fall.pk}, riverside.pk, now) == (0, 1)
+    deleted = erased_files.delete_requested_files({fall.pk}, riverside.pk, now)
+    assert deleted == (0, 1)
     export.refresh_from_db()
     assert (export.file_name, path.exists()) == ("", False)

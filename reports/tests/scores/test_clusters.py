@@ -12,6 +12,7 @@ import pytest
 from django.conf import settings
 
 from reports.rasch import MISSING, ResponseTable, measure_people
+from reports.scores import clusters as clusters_module
 from reports.scores.clusters import Clusters, mean_parts
 from reports.scores.gaps import gaps_between
 from reports.scores.visible import ROUNDING, VisibleScore
@@ -58,10 +59,37 @@ def by_hand(values, school):
     return math.sqrt(count / (count - 1) * total) / len(values)
 
 
-@pytest.mark.parametrize("schools", [10, 25])
+@pytest.mark.parametrize("schools", [10, 25, 30])
 def test_the_error_is_that_of_the_sandwich_estimator(schools):
     values, school = simulated(schools)
     assert error(values, school) == pytest.approx(by_hand(values, school))
+
+
+@pytest.mark.parametrize("schools", [10, 29, 30])
+def test_below_thirty_schools_the_larger_error_of_both_counts(schools):
+    values, school = simulated(schools)
+    shares = np.bincount(school) / len(school)
+    model = math.sqrt(9 * (shares**2).sum() + 16 / len(school))
+    sandwich = by_hand(values, school)
+    assert model > sandwich
+    expected = model if schools < 30 else sandwich
+    assert error(values, school, between=3.0, within=4.0) == pytest.approx(expected)
+
+
+def test_few_schools_that_seem_alike_have_no_error_by_school():
+    """They are too few to show that schools do not differ."""
+    values, school = simulated(9)
+    assert math.isnan(error(values, school, between=0.0))
+    assert error(values, school, between=0.1) > 0
+    # A gap of equally large groups has no differences of schools in it: that is known.
+    people, sums = cells(values, school, np.arange(len(values)) % 2, groups=2)
+    people[:] = 10
+    clusters = Clusters(np.zeros(9, int), 1)
+    for between, is_known in ((1.0, True), (0.0, False)):
+        parts = clusters.parts(people, sums, between, 4.0)
+        rest = clusters.parts(people[:, ::-1], sums[:, ::-1], between, 4.0)
+        gap = float(clusters.errors(parts.minus(rest))[0, 0])
+        assert math.isfinite(gap) is is_known
 
 
 @pytest.mark.parametrize("name", ["five_categories", "public_bfi_agreeableness"])
@@ -102,23 +130,38 @@ def test_of_few_schools_it_is_made_of_how_far_all_schools_differ():
     assert math.isnan(error(values[school == 0], school[school == 0]))
 
 
-@pytest.mark.parametrize("schools", [3, 9, 10, 40])
-def test_intervals_hold_the_true_mean(schools):
-    missed = independent = 0
+def share_missed(schools):
+    """Return how often an interval does not hold the true mean."""
+    missed = 0
     for seed in range(300):
         values, school = simulated(schools, seed=seed)
-        mean = abs(values.mean())
-        missed += mean > 1.96 * error(values, school, between=1.0, within=4.0)
-        independent += mean > 1.96 * values.std(ddof=1) / math.sqrt(len(values))
-    assert missed / 300 < 0.12
+        of_mean = error(values, school, between=1.0, within=4.0)
+        missed += abs(values.mean()) > 1.96 * of_mean
+    return missed / 300
+
+
+@pytest.mark.parametrize("schools", [3, 9, 10, 15, 29, 40])
+def test_intervals_hold_the_true_mean(schools):
+    missed, independent = share_missed(schools), 0
+    for seed in range(300):
+        values, _school = simulated(schools, seed=seed)
+        error_of_people = values.std(ddof=1) / math.sqrt(len(values))
+        independent += abs(values.mean()) > 1.96 * error_of_people
+    assert missed < 0.08
     # As if people were independent, intervals miss more than twice as often.
-    assert independent / 300 > 0.12 and independent > missed * 1.5
+    assert independent / 300 > max(0.15, missed * 2)
+
+
+@pytest.mark.parametrize("schools", [10, 15])
+def test_with_the_sandwich_alone_intervals_would_be_too_short(schools, monkeypatch):
+    monkeypatch.setattr(clusters_module, "ENOUGH_SCHOOLS", 0)
+    assert share_missed(schools) >= 0.1
 
 
 def test_an_essential_has_the_residuals_of_its_measures():
-    trust, school = simulated(20)
+    trust, school = simulated(30)
     noise = -trust + np.random.default_rng(3).normal(0, 1, len(trust))
-    clusters = Clusters(np.zeros(20, int), 1)
+    clusters = Clusters(np.zeros(30, int), 1)
     parts = [
         clusters.parts(*cells(values, school), 1.0, 4.0) for values in (trust, noise)
     ]

@@ -84,6 +84,13 @@ class People:
         }
         self.school = np.repeat([school for school, _sex in cells], PEOPLE)
         self.sex = np.repeat([sex for _school, sex in cells], PEOPLE)
+        # Of schools, and of people at the same school, in points.
+        self.deviations = {
+            each.measure: 20
+            / each.scale_deviation
+            * np.array([each.schools_deviation, each.people_deviation])
+            for each in Calibration.objects.filter(administration=fall)
+        }
 
     def residuals(self, name, chosen):
         """Return how much each person adds to the distance of the mean."""
@@ -97,6 +104,28 @@ class People:
     def independent(self, name, chosen):
         points = self.points[name][chosen & np.isfinite(self.points[name])]
         return points.std(ddof=1) / math.sqrt(len(points))
+
+    def model(self, name, chosen):
+        """Return the deviations of schools by their share, and of people."""
+        if name == "safe":
+            trust, noise = (self.model(each, chosen) for each in ("trust", "noise"))
+            return (trust[0] + noise[0]) / 2, (trust[1] + noise[1]) / 2
+        known = chosen & np.isfinite(self.points[name])
+        between, within = self.deviations[name]
+        shares = np.bincount(self.school[known], minlength=12) / known.sum()
+        return between * shares, within / math.sqrt(known.sum())
+
+    def error(self, name, chosen, compared=None):
+        """Return the larger error of the sandwich and the model, of ten schools."""
+        residuals = self.residuals(name, chosen)
+        between, within = self.model(name, chosen)
+        if compared is not None:
+            residuals = residuals - self.residuals(name, compared)
+            of_compared = self.model(name, compared)
+            between = between - of_compared[0]
+            within = math.hypot(within, of_compared[1])
+        model = math.sqrt((between**2).sum() + within**2)
+        return max(self.sandwich(residuals), model)
 
     def sandwich(self, residuals):
         sums = np.bincount(self.school, residuals)
@@ -121,7 +150,7 @@ def test_errors_of_means_are_clustered_by_school(staff, fall, level):
     place = (level, 0 if level == "state" else staff.riverside.pk)
     scores = visible_scores(fall, [place])[place]
     for name in ("trust", "noise", "safe"):
-        expected = people.sandwich(people.residuals(name, chosen))
+        expected = people.error(name, chosen)
         stored = row_of(fall, *place).school_errors[name]
         assert stored == [pytest.approx(expected, abs=0.02)]
         assert scores[name].school_error == stored[0]
@@ -160,15 +189,11 @@ def test_errors_of_groups_and_gaps_are_clustered_by_school(client, staff, fall):
     people = People(fall)
     girls, boys = people.sex == "f", people.sex == "m"
     for name in ("trust", "noise", "safe"):
-        residuals = {
-            sex: people.residuals(name, chosen)
-            for sex, chosen in (("f", girls), ("m", boys))
-        }
-        gap = people.sandwich(residuals["f"] - residuals["m"])
-        for sex in "fm":
+        gap = people.error(name, girls, boys)
+        for sex, chosen in (("f", girls), ("m", boys)):
             row = row_of(fall, "state", 0, "sex", sex)
             assert row.school_errors[name] == [
-                pytest.approx(people.sandwich(residuals[sex]), abs=0.02),
+                pytest.approx(people.error(name, chosen), abs=0.02),
                 pytest.approx(gap, abs=0.02),
                 2,
             ]
@@ -176,8 +201,7 @@ def test_errors_of_groups_and_gaps_are_clustered_by_school(client, staff, fall):
     lines = state_lines(client, fall)
     for sex, chosen in (("f", girls), ("m", boys)):
         expected = max(
-            people.sandwich(people.residuals("trust", chosen)),
-            people.independent("trust", chosen),
+            people.error("trust", chosen), people.independent("trust", chosen)
         )
         shown = float(lines[sex]["trust mean standard error"])
         assert shown == pytest.approx(expected, abs=0.06)
@@ -188,9 +212,7 @@ def test_errors_of_groups_and_gaps_are_clustered_by_school(client, staff, fall):
     independent = math.hypot(
         people.independent("trust", girls), people.independent("trust", boys)
     )
-    clustered = people.sandwich(
-        people.residuals("trust", girls) - people.residuals("trust", boys)
-    )
+    clustered = people.error("trust", girls, boys)
     expected = math.hypot(max(independent, clustered), math.sqrt(1 / 6))
     assert shown.error == pytest.approx(expected, abs=0.05)
     assert "clustered by school" in page.text
@@ -214,7 +236,20 @@ def test_scores_from_before_say_nothing_of_schools(client, staff, fall):
     address = reverse("scores_groups", args=[fall.pk])
     page = client.get(address, {"by": "sex"}).text
     assert "clustered by school" not in page
-    assert "somewhat too short" in page
+    assert "Errors take people as independent" in page
+
+
+def test_a_page_says_which_errors_are_by_school_if_only_some_are(client, staff, fall):
+    row = row_of(fall, "state", 0, "sex", "f")
+    del row.school_errors["trust"]
+    row.save(update_fields=["school_errors"])
+    log_in(client, staff.state)
+    address = reverse("scores_groups", args=[fall.pk])
+    page = client.get(address, {"by": "sex", "show": "safe"}).text
+    assert "some errors here are those of a sample of schools" in page
+    assert "so errors here are those of a sample of schools" not in page
+    # Of gaps in few schools, it would not be true.
+    assert "A gap is smaller or larger in some schools" not in page
 
 
 @pytest.mark.parametrize("hidden", [False, True])

@@ -6,13 +6,20 @@ import csv
 import html
 import io
 from datetime import timedelta
+from functools import partial
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
+from reports.console.exports import panel_form
+from reports.exports import requests
+from reports.exports.approved_projects import end_project
+from reports.exports.job import PERMISSIONS_CHANGED
 from reports.models import Export, PanelProject
 from reports.models.exports import KEY_TABLE
 from reports.tests.console.exports.test_panel_form import ADDRESS as PANEL
@@ -77,14 +84,14 @@ def test_a_project_from_approval_to_its_end(
     entry = AuditEntry.objects.get(action="approve research project")
     assert entry.after["people"] == "Dr Okafor, State University"
 
-    # One round now, both later, with the same keys.
-    make_file(project, waves[:1])
+    # Again later, with the same keys.
+    make_file(project, waves)
     make_file(project, waves)
     first, second = Export.objects.order_by("pk")
     assert first.project == second.project == project and first.is_panel
     of_first = {row["age"]: row["panel_id"] for row in rows_of(first)}
     of_second = {row["age"]: row["panel_id"] for row in rows_of(second)}
-    assert len(of_first) == 6 and of_first.items() <= of_second.items()
+    assert len(of_first) == 13 and of_first == of_second
 
     post("project_keys", project, reason="Linked with attendance of spring.")
     table = Export.objects.get(format=KEY_TABLE)
@@ -98,6 +105,9 @@ def test_a_project_from_approval_to_its_end(
         assert (entry.subject_id, entry.user_id) == (table.pk, staff.state.pk)
     page = client.get(reverse("project_detail", args=[project.pk])).content.decode()
     assert "Key table of a research project, CSV" in page and "IRB 12" in page
+    page = client.get(reverse("export_detail", args=[table.pk])).content.decode()
+    assert "Everyone on the rosters, without people who opted out" in page
+    assert "who started" not in page and "with names" not in page
 
     response = post("project_end", project)
     page = client.get(response["Location"]).content.decode()
@@ -180,17 +190,129 @@ def test_its_title_typed_for_a_panel_leads_to_its_page(staff, waves, client, app
     assert not Export.objects.exists()
 
 
-def test_later_files_have_the_same_schools_and_all_earlier_rounds(
-    staff, waves, approve, make_file
+def test_all_files_have_the_same_schools_people_and_rounds(
+    staff, waves, client, approve, make_file
+):
+    approve()
+    project = PanelProject.objects.get()
+    page = client.get(reverse("project_file", args=[project.pk])).content.decode()
+    assert "The first file decides which survey rounds the project has" in page
+    make_file(project, waves[:1])
+    # Beside the first file, it would tell more than what is left out in it.
+    page = make_file(project, waves).content.decode()
+    assert "have the survey rounds of its first file, and no others: fall." in page
+    page = make_file(project, waves[1:]).content.decode()
+    assert "Choose exactly these" in page
+    page = make_file(project, waves[:1], district=staff.riverside.pk).content.decode()
+    assert "are about other schools" in page
+    assert Export.objects.count() == 1
+    make_file(project, waves[:1])
+    assert Export.objects.count() == 2
+
+
+class TestTwoRequestsAtOnce:
+    """The form has looked before; another request came in between."""
+
+    @pytest.fixture
+    def between(self, staff, waves, approve, make_file, monkeypatch):
+        """Store a file of both rounds after the form of one round has looked."""
+        approve()
+        project, look = PanelProject.objects.get(), panel_form.refusal_by_project
+
+        def look_before(*args):
+            message = look(*args)
+            make_first(project, waves, staff.state)
+            return message
+
+        monkeypatch.setattr(panel_form, "refusal_by_project", look_before)
+        return project
+
+    def test_the_later_one_is_refused(self, waves, between, make_file):
+        page = make_file(between, waves[:1]).content.decode()
+        assert "Choose exactly these" in page
+        assert Export.objects.get().administrations.count() == 2
+
+    def test_without_looking_again_both_would_be_made(
+        self, waves, between, make_file, monkeypatch
+    ):
+        monkeypatch.setattr(requests, "refusal_by_project", lambda *args: "")
+        make_file(between, waves[:1])
+        assert Export.objects.count() == 2
+
+    def test_the_key_table_and_the_end_are_looked_at_again(
+        self, staff, waves, approve, make_file
+    ):
+        approve()
+        project = PanelProject.objects.get()
+        make_file(project, waves)
+        choices = {
+            "format": KEY_TABLE,
+            "identities": True,
+            "reason": "Linked with attendance.",
+            "places": Export.objects.get().places,
+        }
+        ask = partial(requests.request_export, by=staff.state, project=project)
+        with pytest.raises(requests.ProjectRefused, match="Choose exactly these"):
+            ask(administrations=waves[:1], **choices)
+        # Of the time before its end.
+        stale = PanelProject.objects.get()
+        end_project(project, by=staff.state)
+        assert not stale.is_over
+        with pytest.raises(requests.ProjectRefused, match="has ended"):
+            requests.request_export(
+                administrations=waves, by=staff.state, project=stale, **choices
+            )
+        assert Export.objects.count() == 1
+
+    def test_the_project_is_locked(self, staff, waves, approve):
+        approve()
+        project = PanelProject.objects.get()
+        with CaptureQueriesContext(connection) as captured:
+            make_first(project, waves, staff.state)
+        statements = [query["sql"] for query in captured]
+        [reading] = [
+            number
+            for number, sql in enumerate(statements)
+            if sql.startswith("SELECT") and 'FROM "reports_panelproject"' in sql
+        ]
+        if connection.features.has_select_for_update:
+            assert "FOR UPDATE" in statements[reading]
+        # Before it reads what the project has.
+        assert any('FROM "reports_export"' in sql for sql in statements[reading:])
+
+
+def make_first(project, waves, user):
+    return requests.request_export(
+        administrations=waves,
+        by=user,
+        project=project,
+        format="wide",
+        language="en",
+        is_panel=True,
+        places={"state": True, "districts": [], "schools": []},
+        finished_only=False,
+    )
+
+
+def test_files_need_the_capability_for_projects_until_they_are_downloaded(
+    staff, waves, client, approve, make_file, django_capture_on_commit_callbacks
 ):
     approve()
     project = PanelProject.objects.get()
     make_file(project, waves)
-    page = make_file(project, waves, district=staff.riverside.pk).content.decode()
-    assert "are about other schools" in page
-    page = make_file(project, waves[:1]).content.decode()
-    assert "Choose all of them" in page
-    assert Export.objects.count() == 1
+    export = Export.objects.get()
+    assert download(client, export)[0].status_code == 200
+    # Now an analyst of the whole state, who sees responses and approves no projects.
+    staff.state.memberships.update(role="analyst")
+    assert download(client, export)[0].status_code == 404
+    with django_capture_on_commit_callbacks(execute=True):
+        later = make_first(project, waves, staff.state)
+    later.refresh_from_db()
+    assert not later.file_name and later.job.message == PERMISSIONS_CHANGED
+    # Files of no project are still theirs.
+    export.project = None
+    export.save(update_fields=["project"])
+    assert download(client, export)[0].status_code == 200
 
 
 def test_rounds_that_promised_otherwise_are_not_offered(
