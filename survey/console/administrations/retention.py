@@ -265,7 +265,8 @@ def administration_hold_lift(request: StaffRequest, pk: int, hold: int) -> HttpR
     if not may_hold(request.permissions, placed.district_id):
         raise Http404
     form = LiftForm(posted(request))
-    if placed.lifted_at is not None:
+    # A page that was open while somebody else lifted it.
+    if placed.lifted_at is not None and form.is_bound:
         messages.info(request, _("This hold was lifted before."))
         return redirect("administration_retention", pk)
     if form.is_bound and form.is_valid():
