@@ -141,12 +141,11 @@ def _end(erasure: Erasure, facts: Mapping[str, object]) -> None:
         if not erasure.records.filter(erased_at=None).exists():
             erasure.erased_at = timezone.now()
             erasure.save(update_fields=["erased_at"])
+    # Also while others of the order have not been erased yet.
+    files.write_journal(erasure)
     if erasure.erased_at:
         # Roster files and rows that name them, too; `check_erasures` goes on with it.
         files.follow_up(erasure)
-    else:
-        # Others of the order had not been erased yet.
-        files.write_journal(erasure)
 
 
 def has_seen(entry: Entry, district: District | None) -> bool:

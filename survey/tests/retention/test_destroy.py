@@ -374,9 +374,8 @@ def test_without_a_key_to_sign_with_nothing_is_destroyed(filled, settings, kind)
     assert job.state == Job.State.FAILED and "no key to sign" in job.message
     with pytest.raises(SigningKeyMissing):
         destroying.destroy_rows_of(destruction)
-    entry = {"kind": second, "administrations": [filled.pk]}
     with pytest.raises(JournalError, match="no key to sign"):
-        replay_destruction(entry)
+        replay_destruction({"kind": second, "rounds": []}, Result())
     destruction.refresh_from_db()
     assert destruction.tables == {} and destruction.digest_key
     assert Identity.objects.filter(administration=filled).count() == 2

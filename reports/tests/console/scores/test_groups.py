@@ -121,7 +121,7 @@ def test_figures_of_groups_are_those_of_their_people(client, staff, fall):
         assert int(line["trust people"]) == len(chosen), line
         assert abs(int(line["trust mean"]) - chosen.mean()) <= 0.5001, line
         error = chosen.std(ddof=1) / np.sqrt(len(chosen))
-        if len(schools) > 1:
+        if len(schools) > 1 and trust.schools_deviation:
             # Of few schools: how far all schools differ, and people in them.
             shares = np.array(list(schools.values())) / len(chosen)
             between = trust.schools_deviation**2 * (shares**2).sum()
