@@ -8,6 +8,7 @@ import pytest
 from django.core.cache import caches
 from django.test import Client
 from django.utils import timezone
+from django.utils.formats import date_format
 
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
@@ -108,7 +109,8 @@ def test_a_job_says_until_when_it_waits(staff):
     local = timezone.localtime(day.ends_at)
     sentence = f"Waits until {local:%-I:%M %p}"
     if local.date() != timezone.localdate():
-        sentence = f"Waits until {local:%b %-d}, "
+        # "Dec. 1", but "May 1".
+        sentence = f"Waits until {date_format(local, 'N j')}, "
     address = "/console/jobs/{}/"
     assert sentence in page(staff.state, address.format(export.pk))
     assert "Waits until" not in page(staff.state, address.format(cards.pk))
