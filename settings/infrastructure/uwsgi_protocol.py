@@ -174,4 +174,4 @@ class Response:
         return self.head if self.omits_body else self.head + parts
 
     def _write(self, data: bytes) -> Any:
-        raise NotImplementedError("an old part of WSGI that nothing here uses")
+        raise ValueError("a response is returned here, and not written in pieces")
