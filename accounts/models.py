@@ -187,7 +187,7 @@ class Logo(Table, taking="SELECT"):
 
 
 class PublicText(Table, reason="a few texts of the installation"):
-    """What the state says on a public page, in one language.
+    """The text of one of the state's public pages, in one language.
 
     See `survey.console.settings.public_texts`.
     """

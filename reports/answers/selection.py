@@ -13,7 +13,7 @@ from survey.models import Administration
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Select people in these places who started, and neither opted out nor declined.
+    """Select who started in these places, without opt-outs and declines.
 
     Exports with names, and all counts of people in them, ask here who is in a file.
     Those without names have the `keys` of people of a release instead.

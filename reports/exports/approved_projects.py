@@ -91,7 +91,7 @@ def delete_project_files(project: PanelProject, *, by: User | str) -> None:
 
 
 def end_due_projects() -> None:
-    """End projects whose last day is over, and delete files that were left.
+    """End projects after their last day, and delete files that were left behind.
 
     Each by itself: a file that storage cannot delete now keeps no other project.
     """

@@ -74,7 +74,7 @@ def make_key_table(export: Export, folder: Path, progress: Progress) -> None:
 def _listed_people(
     export: Export, administrations: dict[int, Administration]
 ) -> Iterator[list[tuple[int, int, int, str]]]:
-    """Yield people with an ID who did not opt out, in the places of the export."""
+    """Yield the people of the export's places who have an ID and did not opt out."""
     people = Identity.objects.using(DEFAULT_DB_ALIAS).filter(
         respondent__opted_out_at=None
     )

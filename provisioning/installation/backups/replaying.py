@@ -1,4 +1,4 @@
-"""Erase in a restored database who was erased after its backup.
+"""Repeat in a restored database the erasures made after its backup.
 
 The journal of erasures is among the uploaded files, which are backed up apart from the
 database. So it is newer than a database that is restored to an earlier time.
@@ -88,7 +88,7 @@ def has_entries(journal: Path) -> bool:
 def replay_by_release(
     release: Path, run: Path, journal: Path, environment: Mapping[str, str]
 ) -> None:
-    """Let a release whose tables the database at `run` has erase people in it."""
+    """Run the erasures by the release that the tables in `run` belong to."""
     with step("Erasing who was erased after the backup"):
         printed = _manage(
             release,
