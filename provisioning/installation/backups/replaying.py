@@ -88,7 +88,7 @@ def has_entries(journal: Path) -> bool:
 def replay_by_release(
     release: Path, run: Path, journal: Path, environment: Mapping[str, str]
 ) -> None:
-    """Run the erasures by the release that the tables in `run` belong to."""
+    """Replay erasures by the code of a release that fits the database in `run`."""
     with step("Erasing who was erased after the backup"):
         printed = _manage(
             release,
