@@ -10,6 +10,7 @@ GOOD = {
     "two_steps_wrong_before": 0.1,
     "bands_without_doubt": 0,
     "bands_of_identical_schools": 0.01,
+    "wrong_without_doubt": 0.1,
 }
 
 
@@ -27,6 +28,7 @@ def test_what_is_missed():
         ("two_steps_wrong", 0.11),
         ("bands_without_doubt", 1),
         ("bands_of_identical_schools", 0.06),
+        ("wrong_without_doubt", 0.21),
         ("two_steps_wrong_before", 0.01),
     ):
         assert shortcomings({**GOOD, name: value}), name
