@@ -106,6 +106,8 @@ def test_kinds_that_wait_are_those_that_the_page_names():
         "feed.download",
         "feed.scan",
         "feed.confirmed",
+        "retention.count",
+        "retention.destroy",
     }
 
 
