@@ -33,8 +33,12 @@ MEMORY_FREE, SWAP_USED = 0.05, 0.5
 UPDATES_AGE = 3
 # Days before the end of a system's support.
 END_IS_NEAR = 180
-# Debian's long-term support: docs/guides/supported-versions.md.
-SUPPORTED_UNTIL = {"debian 12": "2028-06-30", "debian 13": "2030-06-30"}
+# Long-term support: docs/guides/supported-versions.md.
+SUPPORTED_UNTIL = {
+    "debian 12": "2028-06-30",
+    "debian 13": "2030-06-30",
+    "ubuntu 24.04": "2029-05-31",
+}
 SYSCTL = Path("/etc/sysctl.d/60-groundswell.conf")
 # Debian's packages with the letters that the release's own fonts lack, and a file of
 # each (`name_fonts` of the playbook).

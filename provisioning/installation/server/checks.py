@@ -25,7 +25,7 @@ from provisioning.installation.server.options import (
 )
 
 # Whose packages the roles name.
-SYSTEMS = {"debian": ("12",)}
+SYSTEMS = {"debian": ("12", "13"), "ubuntu": ("24.04",)}
 # Of a first installation; packages, one release and an empty database take 4 GB.
 DISK_GB = 8
 EMAIL = re.compile(r"[^@\s,;<>\"']+@[^@\s,;<>\"']+\.[^@\s,;<>\"']+")

@@ -1,4 +1,4 @@
-"""Install Groundswell on a fresh Debian, answer a survey there over TLS, upgrade it.
+"""Install Groundswell on a fresh system, answer a survey there over TLS, upgrade it.
 
 Makes the machine with debootstrap and runs it with systemd-nspawn: systemd is its
 process 1, the network is its own, and this machine's services are left alone. Then it
@@ -24,6 +24,7 @@ from provisioning.commands import (
     step,
     wait_until,
 )
+from provisioning.installation.debian_roots import SUITES
 from provisioning.installation.environment import (
     PRODUCTION,
     PYTHON,
@@ -91,7 +92,8 @@ def main() -> int:
 def parser() -> argparse.ArgumentParser:
     parser = command_parser(__doc__)
     add = parser.add_argument
-    add("--suite", default="bookworm", help="Debian's: bookworm or trixie (bookworm)")
+    add("--suite", choices=[*SUITES], default="bookworm", help="(bookworm)")
+    add("--mirror", help="where its packages are, if this machine has none of them")
     add("--size", choices=("standard", "small"), default="standard")
     add("--memory", type=int, default=0, help="MB for the machine (all)")
     add("--cores", type=int, default=0, help="of the machine (all)")
@@ -106,7 +108,9 @@ def parser() -> argparse.ArgumentParser:
 
 def drill(machine: Machine, options: argparse.Namespace) -> dict[str, Any]:
     began = time.monotonic()
-    make_root(machine.root, options.suite, Mirror.of_this_machine())
+    make_root(
+        machine.root, options.suite, Mirror.of_suite(options.suite, options.mirror)
+    )
     code = machine.root / CODE[1:]
     copy_code(code)
     releases = Releases(machine.folder, machine.root / "root/releases")

@@ -1,4 +1,4 @@
-"""A machine with a fresh Debian: made by debootstrap, run by systemd-nspawn.
+"""A machine with a fresh Debian or Ubuntu: made by debootstrap, run by systemd-nspawn.
 
 systemd is its process 1, and it can be restarted. It shares this machine's kernel, and
 has a network of its own, out of which slirp4netns leads without changing the network
@@ -24,6 +24,7 @@ from provisioning.commands import (
     step,
     wait_until,
 )
+from provisioning.installation.debian_roots import SUITES, mirror_of
 from provisioning.processes import children_of, start_process, stop_process
 
 # Of slirp4netns: its DNS server, and this machine as the other one sees it.
@@ -47,10 +48,11 @@ ENVIRONMENT = {
 
 @dataclass(frozen=True, slots=True)
 class Mirror:
-    """Where this machine's apt gets Debian's packages from."""
+    """Where apt gets the packages of a distribution from."""
 
     packages: str
     security: str
+    components: str = "main"
 
     @classmethod
     def of_this_machine(cls, folder: Path = Path("/etc/apt")) -> Mirror:
@@ -71,28 +73,43 @@ class Mirror:
             raise Refusal(f"{folder} names no mirror of Debian's packages")
         return cls(packages[0], (security or [""])[0])
 
+    @classmethod
+    def of_suite(cls, suite: str, address: str | None = None) -> Mirror:
+        """Return the mirror at an address, or else what this machine's apt has."""
+        if SUITES[suite][0] == "Ubuntu":
+            packages = address or mirror_of("Ubuntu")
+            return cls(packages, packages, "main universe")
+        return cls(address, "") if address else cls.of_this_machine()
+
     def sources(self, suite: str) -> str:
-        lines = [
-            f"deb {self.packages} {each} main" for each in (suite, f"{suite}-updates")
-        ]
+        pockets = [(self.packages, suite), (self.packages, f"{suite}-updates")]
         if self.security:
-            lines.append(f"deb {self.security} {suite}-security main")
-        return "\n".join(lines) + "\n"
+            pockets.append((self.security, f"{suite}-security"))
+        return "".join(
+            f"deb {address} {pocket} {self.components}\n" for address, pocket in pockets
+        )
 
 
 def make_root(root: Path, suite: str, mirror: Mirror, *more: str) -> None:
-    """Make a folder with a fresh Debian, and more of its packages."""
-    with step(f"Making a fresh Debian {suite}"):
+    """Make a folder with a fresh system, and more of its packages."""
+    distribution = SUITES.get(suite, ("Debian", 0))[0]
+    options = [f"--include={','.join([PACKAGES, *more])}"]
+    if distribution == "Ubuntu":
+        # Debian has neither Ubuntu's keys nor, for a release younger than its own,
+        # the name of the script that is the same for all of Ubuntu's.
+        options += ["--components=main,universe", "--no-check-gpg"]
+    with step(f"Making a fresh {distribution} {suite}"):
         output_of(
             # What it mounts there ends with it, however it ends.
             [
                 "unshare",
                 "--mount",
                 "debootstrap",
-                f"--include={','.join([PACKAGES, *more])}",
+                *options,
                 suite,
                 root,
                 mirror.packages,
+                *(["gutsy"] if distribution == "Ubuntu" else []),
             ],
             failing="debootstrap fails",
             cwd=Path("/"),

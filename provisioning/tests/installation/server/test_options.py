@@ -200,6 +200,9 @@ def test_places_of_backups_are_variables_of_the_role():
 
 def test_other_systems_are_refused_by_their_name():
     assert system_problem(BOOKWORM) == ""
+    for name, version in (("debian", "13"), ("ubuntu", "24.04")):
+        assert system_problem(f'ID={name}\nVERSION_ID="{version}"\n') == ""
+    assert system_problem('ID=ubuntu\nVERSION_ID="22.04"\n')
     unknown = system_problem('ID=fedora\nPRETTY_NAME="Fedora 41"\nVERSION_ID=41\n')
     assert unknown.startswith("this is Fedora 41; supported: debian 12")
     assert "an unknown system" in system_problem("")
