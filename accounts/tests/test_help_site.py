@@ -195,4 +195,5 @@ def test_sections_are_found_in_the_readers_language():
     # Not twice, and in English where there is no translation.
     assert "/help/en/coordinators/#cards" not in addresses
     assert "/help/en/operators/recovery/#drill" not in addresses
-    assert "/help/en/security/accessibility/#methods" in addresses
+    assert "/help/en/security/accessibility/#methods" not in addresses
+    assert "/help/en/operators/backups/#where-backups-go" in addresses

@@ -28,6 +28,9 @@ SUITES = {
     "trixie": ("Debian", 17),
     "noble": ("Ubuntu", 16),
 }
+# What debootstrap needs besides: half of what the roles install is in universe, and
+# Debian's lacks scripts for Ubuntu's newer releases, which are all the same.
+UBUNTU = ("--components=main,universe",), ("/usr/share/debootstrap/scripts/gutsy",)
 CHECKOUT = "/groundswell"
 # What Debian's installer brings, and debootstrap alone does not.
 FIRST_PACKAGES = ("python3", "ca-certificates", "git", "iproute2", "procps")
@@ -134,6 +137,7 @@ def make_root(root: Path, suite: str, mirror: str | None) -> None:
     if not path_of_program("debootstrap"):
         install_packages(["debootstrap"])
     distribution, _ = SUITES[suite]
+    options, script = UBUNTU if distribution == "Ubuntu" else ((), ())
     draft = root.with_name(f"{suite}.new")
     shutil.rmtree(draft, ignore_errors=True)
     with step(f"Making {root}"):
@@ -142,8 +146,9 @@ def make_root(root: Path, suite: str, mirror: str | None) -> None:
                 "debootstrap",
                 "--variant=minbase",
                 f"--include={','.join(FIRST_PACKAGES)}",
+                *options,
             ]
-            + [suite, str(draft), mirror or mirror_of(distribution)],
+            + [suite, str(draft), mirror or mirror_of(distribution), *script],
             failing=f"debootstrap can't make {suite}",
             env=os.environ | proxies(),
         )

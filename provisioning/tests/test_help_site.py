@@ -229,14 +229,39 @@ def test_options_that_do_not_exist_are_named():
 
 def test_pages_in_spanish_have_the_sections_of_those_in_english():
     """The console's links lead to sections, and to the reader's language."""
-    pages = list((HELP / "es").rglob("*.md"))
+    pages, english = (
+        {page.relative_to(HELP / language): page.read_text() for page in each}
+        for language, each in (
+            (name, (HELP / name).rglob("*.md")) for name in ("es", "en")
+        )
+    )
+    assert pages.keys() == english.keys()
     assert len(pages) > 15
-    for page in pages:
-        english = HELP / "en" / page.relative_to(HELP / "es")
-        ids = [
-            re.findall(r"\{: #([\w-]+)", each.read_text()) for each in (page, english)
-        ]
-        assert ids[0] == ids[1], page
+    for name, text in pages.items():
+        ids = [re.findall(r"\{: #([\w-]+)", each) for each in (text, english[name])]
+        assert ids[0] == ids[1], name
+
+
+# How the form says it in each language.
+CONFORMANCE = {
+    "Supports": "Cumple",
+    "Partially supports": "Cumple parcialmente",
+    "Not applicable": "No se aplica",
+    "Not evaluated": "Sin evaluar",
+}
+
+
+def test_the_conformance_report_says_the_same_in_both_languages():
+    english, spanish = (
+        re.findall(
+            r"^\| ([0-9.]+) [^|]*\| ([^|]+?) \|",
+            (HELP / language / "security" / "accessibility.md").read_text(),
+            re.MULTILINE,
+        )
+        for language in ("en", "es")
+    )
+    assert len(english) > 70
+    assert spanish == [(number, CONFORMANCE[level]) for number, level in english]
 
 
 def test_commands_that_do_not_exist_are_named():

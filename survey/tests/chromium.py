@@ -76,8 +76,8 @@ def open_chromium() -> Iterator[Browser]:
     if _open:
         yield _open[0]
         return
+    # Without both, Playwright's own, or its word on how to install that.
     path = shutil.which("chromium-headless-shell") or shutil.which("chromium")
-    assert path, "Chromium is missing; provisioning/test installs it."
     # Playwright's event loop stays in this thread, so Django would take every
     # later test for asynchronous code.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"

@@ -55,6 +55,37 @@ def test_packages_come_from_where_this_machine_gets_them(apt):
         debian_roots.mirror_of("Ubuntu")
 
 
+@pytest.mark.parametrize(
+    ("suite", "options", "script"),
+    [
+        ("trixie", [], []),
+        (
+            "noble",
+            ["--components=main,universe"],
+            ["/usr/share/debootstrap/scripts/gutsy"],
+        ),
+    ],
+)
+def test_ubuntus_universe_is_part_of_its_roots(
+    tmp_path, monkeypatch, suite, options, script
+):
+    commands = []
+
+    def debootstrap(command, **_options):
+        commands.append(command)
+        (tmp_path / f"{suite}.new/usr/sbin").mkdir(parents=True)
+        return ""
+
+    monkeypatch.setattr(debian_roots, "output_of", debootstrap)
+    monkeypatch.setattr(debian_roots, "path_of_program", lambda name: name)
+    monkeypatch.setattr(debian_roots, "proxies", dict)
+    debian_roots.make_root(tmp_path / suite, suite, "http://mirror.example.org/")
+    [command] = commands
+    at = command.index(suite)
+    assert command[3:at] == options
+    assert command[at + 2 :] == ["http://mirror.example.org/", *script]
+
+
 def test_proxies_and_certificates_of_apt_are_taken_over(apt):
     assert debian_roots.apt_settings() == [
         'Acquire::http::Proxy "http://proxy.example.org:3128";',

@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 from provisioning.ansible.plugins.filter.variables import (
+    cluster_problem,
     host_names,
     host_problem,
     time_zone_problem,
@@ -153,3 +154,40 @@ def test_zones_of_cities(zone):
 )
 def test_other_zones(zone, hint):
     assert hint in time_zone_problem(zone)
+
+
+OF_FLEET = ["scope: groundswell"]
+OF_NODE = ["scope: groundswell", "  group: 1"]
+OF_PROGRAM = ["GROUNDSWELL_DISTRIBUTED=true"]
+
+
+@pytest.mark.parametrize(
+    ("deployed", "has_citus", "node"),
+    [
+        ([], False, 0),
+        ([], True, 2),
+        (OF_FLEET, False, 0),
+        (OF_NODE, True, 1),
+        (OF_NODE, True, "1"),
+        (OF_PROGRAM, True, 0),
+        # While a fleet becomes a cluster, programs are told last.
+        (["GROUNDSWELL_DISTRIBUTED=false"], True, 0),
+    ],
+)
+def test_hosts_that_stay_what_they_are_pass(deployed, has_citus, node):
+    assert cluster_problem(deployed, has_citus, node) == ""
+
+
+@pytest.mark.parametrize(
+    ("deployed", "has_citus", "node", "problem"),
+    [
+        (OF_FLEET, True, 0, "serves as the only database"),
+        (OF_NODE, True, 2, "has the rows of node 1"),
+        (OF_NODE, False, 0, "give the inventory of its worker nodes too"),
+        (OF_PROGRAM, False, 0, "give the inventory of its worker nodes too"),
+    ],
+)
+def test_hosts_that_would_become_another_part_are_refused(
+    deployed, has_citus, node, problem
+):
+    assert problem in cluster_problem(deployed, has_citus, node)

@@ -1,7 +1,8 @@
 """Check variables that an owner writes, before anything is written to a host.
 
 `allowed_hosts | host_names` is the list of its names, also of one text with commas.
-`variable_problems(allowed_hosts, time_zone)` names what can't be used.
+`variable_problems(allowed_hosts, time_zone)` names what can't be used, and
+`cluster_problem` a host that would become another part of a cluster.
 """
 
 from __future__ import annotations
@@ -79,6 +80,30 @@ def variable_problems(allowed_hosts: object, time_zone: object) -> list[str]:
     return problems
 
 
+def cluster_problem(deployed: Sequence[str], has_citus: bool, node: int | str) -> str:
+    """Return why a host can't be what the inventory says, after its name; or ''.
+
+    `deployed` are lines of the configuration that it has: of Patroni, which begins a
+    new database where a node's number is another one, and of the programs.
+    """
+    groups = [line.split()[1] for line in deployed if line.startswith("  group: ")]
+    is_distributed = "GROUNDSWELL_DISTRIBUTED=true" in deployed or bool(groups)
+    if is_distributed and not has_citus:
+        return (
+            "belongs to a cluster: give the inventory of its worker nodes too"
+            " (-i inventories/<nodes>)"
+        )
+    if groups and groups[0] != str(node):
+        return f"has the rows of node {groups[0]}, and can't become node {node}"
+    has_database = any(line.startswith("scope: ") for line in deployed)
+    if has_citus and has_database and not groups:
+        return (
+            "serves as the only database, and this playbook would start its hosts"
+            " without the primary first: run become_cluster.yml (docs/guides/citus.md)"
+        )
+    return ""
+
+
 def _is_address(name: str) -> bool:
     """Return whether this is an address, in brackets if it is of IPv6."""
     inner = name[1:-1] if name.startswith("[") and name.endswith("]") else name
@@ -90,4 +115,8 @@ def _is_address(name: str) -> bool:
 
 class FilterModule:
     def filters(self) -> dict[str, Callable[..., object]]:
-        return {"host_names": host_names, "variable_problems": variable_problems}
+        return {
+            "host_names": host_names,
+            "variable_problems": variable_problems,
+            "cluster_problem": cluster_problem,
+        }

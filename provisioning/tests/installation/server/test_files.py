@@ -174,6 +174,23 @@ def test_systemd_takes_the_units(standard, tmp_path):
     assert complaints == []
 
 
+# As needrestart looks a unit up, without a rule: 1.
+IS_RESTARTED = """
+our %nrconf = (override_rc => {}); do $ARGV[0]; die $@ if $@;
+my ($rule) = grep { $ARGV[1] =~ /$_/ } keys %{$nrconf{override_rc}};
+print defined $rule ? $nrconf{override_rc}{$rule} : 1;
+"""
+
+
+@pytest.mark.parametrize(
+    ("unit", "restarted"), [("groundswell.service", "0"), ("ssh.service", "1")]
+)
+def test_an_update_of_a_library_restarts_no_server(standard, unit, restarted):
+    written = standard / "etc/needrestart/groundswell.conf"
+    printed = subprocess.check_output(["perl", "-e", IS_RESTARTED, written, unit])
+    assert printed.decode() == restarted
+
+
 def test_programs_start_from_the_link_and_releases_from_their_folder(standard):
     unit = (standard / "etc/units/groundswell.service").read_text()
     assert f"ExecStart={standard}/current/.venv/bin/supervisord --nodaemon" in unit
