@@ -106,6 +106,10 @@ COMMANDS = {
         "measure.benchmarks.pages",
         "Times every page of the console that links lead to, as each role",
     ),
+    "peers": (
+        "measure.peers.compare",
+        "Compares page saves with those of oTree and of a plain Django survey",
+    ),
     "power_loss": (
         "prove.power_loss.start",
         "Cuts the power under PostgreSQL, and counts lost answers",

@@ -2,8 +2,9 @@
 
 Requests, web servers, workers, pools, connections, memory, load servers, and which of
 them runs out first. Without a target, two examples: Chicago (8,000 takers an hour) and
-Illinois (50,000). `--responses` is a target in million answers a day; beyond one
-primary, the nodes of a Citus cluster follow from the latest provisioning/run cluster.
+Illinois (50,000). `--responses` is a target in million answers a day, `--requests` in
+requests a second; beyond one primary, the nodes of a Citus cluster follow from the
+latest provisioning/run cluster.
 """
 
 from __future__ import annotations
@@ -55,6 +56,9 @@ WORKER_MB = 90
 # A commit's flush on a good disk; it holds a connection without using a
 # processor.
 FLUSH_SECONDS = 0.001
+# Of the replica's processor time, what the process takes that replays the log, alone;
+# docs/decisions/0205-peers-growth-and-limits.md says how it was measured.
+REPLAY_SHARE = 0.06
 # JMeter 5.6 with cookies, assertions and a connection a thread; jmeter/run
 # prints the split on the machine at hand.
 JMETER_PER_CORE = 600
@@ -75,6 +79,7 @@ SERVERS = {
     "nginx": "nginx",
     "pgbouncer": "pgbouncer",
     "postgresql": "PostgreSQL",
+    "replica": "replica",
     "redis": "Redis",
     "memcached": "Memcached",
 }
@@ -97,18 +102,21 @@ class ClusterCost(NamedTuple):
         nodes = dict(measured["cpu_us_per_save"])
         return cls(nodes.pop("coordinator") / single, sum(nodes.values()) / single)
 
-    def database_servers(self, processors: float, cores: int) -> tuple[int, int]:
+    def database_servers(
+        self, processors: float, cores: int, replay: float = 0.0
+    ) -> tuple[int, int]:
         """Return coordinators and workers for what one primary needs so many of.
 
-        One primary, and no workers, where it is enough.
+        One primary, and no workers, where it is enough, and one process of its replica
+        can replay its log. Each worker has a replica, which replays its part.
         """
         usable = cores * HEADROOM
-        if processors <= usable:
+        if processors <= usable and replay <= HEADROOM:
             return 1, 0
         coordinators, workers = (
             round_up(processors * factor / usable) for factor in self
         )
-        return coordinators, max(2, workers)
+        return coordinators, max(2, workers, round_up(replay / HEADROOM))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +127,7 @@ class RequestCost:
     nginx: float = 0.0
     pgbouncer: float = 0.0
     postgresql: float = 0.0
+    replica: float = 0.0
     redis: float = 0.0
     memcached: float = 0.0
     wal_bytes_per_save: float = 0.0
@@ -181,6 +190,7 @@ def capacity_sheet(
     # Processor seconds in each second.
     web = total * (cost.gunicorn + cost.nginx + cost.pgbouncer) / 1e6
     database, redis = total * cost.postgresql / 1e6, total * cost.redis / 1e6
+    replay = total * cost.replica * REPLAY_SHARE / 1e6
     # nginx serves content from its cache; the others hold a worker and a
     # connection, and wait for a flush. By Little's law so many are in use at any
     # moment.
@@ -203,6 +213,7 @@ def capacity_sheet(
         "people at once": (starts_per_s * day.pages * day.think_seconds, ""),
         "web processors used": (web, "cores"),
         "primary processors used": (database, "cores"),
+        "replica's replay": (replay, "cores, of one"),
         "Redis processor used": (redis, "cores"),
         "web servers": (servers, of_cores),
         "gunicorn workers": (workers, each_web),
@@ -219,6 +230,7 @@ def capacity_sheet(
     resources = {
         "web processors": (servers * cores, web),
         "primary processors": (machines.database_cores, database),
+        "replica's replay (one process)": (1, replay),
         "gunicorn workers": (servers * workers, busy_workers),
         "taking pools": (servers * pool, connections),
         "pgbouncer (one thread each)": (servers, total * cost.pgbouncer / 1e6),
@@ -266,6 +278,12 @@ def day_of(million_responses: float, pages: int, think_seconds: float) -> Survey
     return SurveyDay(takers, pages, think_seconds)
 
 
+def day_at(requests_per_s: float, pages: int, think_seconds: float) -> SurveyDay:
+    """Return a day with so many requests a second in its busiest hour."""
+    of_a_person = sum(requests_of_a_person(pages).values())
+    return SurveyDay(requests_per_s * 3600 / of_a_person, pages, think_seconds)
+
+
 def people_an_hour(cores: int | None = None, pages: int = 45) -> tuple[int, int]:
     """Return how many people start in an hour on one machine, and its cores.
 
@@ -295,6 +313,11 @@ def main() -> int:
             )
             for million in options.responses
         }
+    if options.requests:
+        days = {
+            f"{rate:,.0f} requests a second": day_at(rate, options.pages, options.think)
+            for rate in options.requests
+        }
     cost = RequestCost.of(bench)
     sheets = {name: capacity_sheet(day, machines, cost) for name, day in days.items()}
     if options.inventory:
@@ -308,7 +331,7 @@ def main() -> int:
     )
     for name, sheet in sheets.items():
         print_sheet(name, sheet)
-    if options.responses:
+    if options.responses or options.requests:
         print_database_servers(sheets, machines)
     if options.csv:
         rows = [(name, *row) for name, sheet in sheets.items() for row in sheet.rows()]
@@ -331,6 +354,14 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         default=[],
         metavar="MILLION",
         help="answers a day, such as 10 100 1000",
+    )
+    add(
+        "--requests",
+        type=positive_number,
+        nargs="+",
+        default=[],
+        metavar="RATE",
+        help="requests a second, such as 5000 20000 100000",
     )
     add("--web-cores", type=up_to_1000, default=8, help="of a web server (8)")
     add("--database-cores", type=up_to_1000, default=16, help="of the primary (16)")
@@ -383,7 +414,9 @@ def print_database_servers(
     )
     for name, sheet in sheets.items():
         processors = sheet.value("primary processors used")
-        first, workers = cost.database_servers(processors, machines.database_cores)
+        first, workers = cost.database_servers(
+            processors, machines.database_cores, sheet.value("replica's replay")
+        )
         servers = f"{first} coordinators and {workers} workers"
         rows = sheet.value("response rows")
         print(

@@ -11,7 +11,6 @@ import argparse
 import dataclasses
 import json
 import os
-import statistics
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -38,8 +37,8 @@ RESULTS = ROOT / ".bench"
 QUICK = Size(
     respondents=2000, pages=10, seconds=0.5, warm=0.25, connections=(8, 16), room=200
 )
-# Relative to the speed of the empty partition.
-LEAST_WHEN_GROWN = 0.9
+# Relative to the empty partition: the speed of saves, and their processor time.
+LEAST_WHEN_GROWN, MOST_WHEN_GROWN = 0.9, 1.1
 KINDS = ("rate", "against", "growth", "soak", "open_code", "quick")
 
 
@@ -114,7 +113,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="MILLIONS",
         help="compare the empty partition with one of so many responses, whose size"
         f" and time it announces; exit status 1 below {LEAST_WHEN_GROWN:.0%}% of the"
-        " empty one's speed",
+        f" empty one's speed, or above {MOST_WHEN_GROWN:.0%}% of its processor time",
     )
     add(
         "--soak",
@@ -228,7 +227,7 @@ def _measure_growth(
     # In the grown partition each of them lies between ten others.
     size = dataclasses.replace(size, respondents=min(size.respondents, 2000))
     size = phases.with_enough_people(size, parts=3)
-    speeds: dict[str, list[float]] = {"empty": [], "grown": []}
+    runs: dict[str, list[dict[str, float]]] = {"grown": [], "empty": []}
     with (
         rehearsal_of(stack, size) as empty,
         rehearsal_of(stack, size, purpose="growth", grown=rows) as grown,
@@ -237,15 +236,25 @@ def _measure_growth(
             for name, rehearsal in (("empty", empty), ("grown", grown)):
                 print(f"Page saves into the {name} partition", flush=True)
                 step = phases.save_pages(rehearsal, size.connections[-1])
-                speeds[name].append(step["saves_per_s"])
-    medians = {name: statistics.median(rates) for name, rates in speeds.items()}
-    ratio = round(medians["grown"] / medians["empty"], 3)
-    result["growth"] = {"rows": rows, "ratio": ratio, "runs": speeds, **medians}
+                cost = cpu_of_servers(step["cpu_us_per_save"])
+                runs[name].append(
+                    {"saves_per_s": step["saves_per_s"], "cpu_us_per_save": cost}
+                )
+    ratios = compare_revisions.ratios_of_medians(*runs.values())
+    result["growth"] = {"rows": rows, "ratios": ratios, "runs": runs}
     print(
-        f"With {rows / 1e6:,g} million responses stored: {medians['grown']:,.0f}"
-        f" saves/s, {ratio:.0%} of the empty partition's {medians['empty']:,.0f}"
+        f"With {rows / 1e6:,g} million responses stored:"
+        f" {ratios['saves_per_s']:.0%} of the saves a second into the empty partition,"
+        f" {ratios['cpu_us_per_save']:.0%} of their processor time"
     )
-    return ratio >= LEAST_WHEN_GROWN
+    return growth_held(ratios)
+
+
+def growth_held(ratios: Mapping[str, float]) -> bool:
+    return (
+        ratios["saves_per_s"] >= LEAST_WHEN_GROWN
+        and ratios["cpu_us_per_save"] <= MOST_WHEN_GROWN
+    )
 
 
 def measure_briefly(stack: Stack, size: Size) -> dict[str, float]:

@@ -105,6 +105,12 @@ class Counters(NamedTuple):
         return Counters(*(now - then for now, then in zip(self, before, strict=True)))
 
 
+def log_position(application: Application) -> int:
+    """Return how many bytes of log PostgreSQL has written since it was made."""
+    [[position]] = application.sql("SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn")
+    return int(position)
+
+
 class Meter:
     """Processor seconds of each server between `begin` and `end`."""
 

@@ -99,21 +99,10 @@ def run_phase(
     rehearsal: Rehearsal, method: str, **options: object
 ) -> tuple[Tally, Meter, Counters, dict[str, Any]]:
     """Call a method of the drivers that returns a tally, and measure its cost."""
-    stack, size = rehearsal.stack, rehearsal.size
+    stack = rehearsal.stack
     meter, before = Meter(stack), Counters.now(stack)
-
-    def measure_cpu() -> None:
-        began = clock()
-        sleep_until(began + size.warm)
-        meter.begin()
-        sleep_until(began + size.warm + size.seconds)
-        meter.end()
-
-    tally = rehearsal.drivers.tally(
-        method, warm=size.warm, seconds=size.seconds, meanwhile=measure_cpu, **options
-    )
+    tally = measured(meter, rehearsal.size, rehearsal.drivers, method, **options)
     counted = Counters.now(stack).since(before)
-    refuse_silence(tally)
     figures = {
         **tally.percentiles(),
         "failed": tally.failed(),
@@ -122,6 +111,25 @@ def run_phase(
         "commits_per_fsync": ratio(counted.commits, counted.flushes),
     }
     return tally, meter, counted, figures
+
+
+def measured(
+    meter: Meter, size: Size, drivers: Drivers, method: str, **options: object
+) -> Tally:
+    """Call a method that returns a tally; let the meter run with it, after `warm`."""
+
+    def measure_cpu() -> None:
+        began = clock()
+        sleep_until(began + size.warm)
+        meter.begin()
+        sleep_until(began + size.warm + size.seconds)
+        meter.end()
+
+    tally = drivers.tally(
+        method, warm=size.warm, seconds=size.seconds, meanwhile=measure_cpu, **options
+    )
+    refuse_silence(tally)
+    return tally
 
 
 def refuse_silence(tally: Tally) -> None:

@@ -127,7 +127,13 @@ class Drivers:
     """Load processes that do the same thing at the same time."""
 
     def __init__(
-        self, count: int, target: Target, survey: RehearsalSurvey, codes: Sequence[str]
+        self,
+        count: int,
+        target: Target,
+        survey: Any,
+        codes: Sequence[str],
+        *,
+        kind: Callable[..., object] = Driver,
     ) -> None:
         # Forked: nothing has to be imported or handed over again.
         context = multiprocessing.get_context("fork")
@@ -135,7 +141,7 @@ class Drivers:
         self.processes: list[ForkProcess] = []
         for number in range(count):
             ours, theirs = context.Pipe()
-            driver = Driver(target, survey, codes[number::count], seed=number)
+            driver = kind(target, survey, codes[number::count], seed=number)
             process = context.Process(target=_serve, args=(theirs, driver), daemon=True)
             process.start()
             theirs.close()
@@ -152,7 +158,7 @@ class Drivers:
         meanwhile: Callable[[], None] | None = None,
         **options: object,
     ) -> list[object]:
-        """Call a method of `Driver` in all processes. Raises a Refusal of theirs."""
+        """Call a method of the drivers in all processes. Raises a Refusal of theirs."""
         for pipe in self.pipes:
             pipe.send((method, arguments, options))
         if meanwhile:
@@ -189,7 +195,7 @@ class Drivers:
             process.join()
 
 
-def _serve(pipe: Connection, driver: Driver) -> None:
+def _serve(pipe: Connection, driver: object) -> None:
     end_with_parent(signal.SIGKILL)()
     # The measuring process decides when to end.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

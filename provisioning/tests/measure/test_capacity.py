@@ -19,6 +19,7 @@ from provisioning.measure.capacity import (
     RequestCost,
     SurveyDay,
     capacity_sheet,
+    day_at,
     day_of,
     inventory_lines,
     inventory_of,
@@ -270,3 +271,84 @@ def test_beyond_one_primary_database_servers_follow_from_the_time_on_nodes():
 def test_a_day_has_so_many_answers():
     day = day_of(1000, pages=45, think_seconds=20)
     assert day.takers_per_hour * 7 * 45 * 5 == pytest.approx(1e9)
+
+
+def test_one_process_replays_the_log():
+    # 1250 requests of 80 µs each, of which that process has a share.
+    sheet = sheet_of(replica=80)
+    assert sheet.value("replica's replay") == pytest.approx(0.1 * capacity.REPLAY_SHARE)
+    multiple = sheet.multiples["replica's replay (one process)"]
+    assert multiple == pytest.approx(10 / capacity.REPLAY_SHARE)
+    # It does not grow with the servers.
+    larger = sheet_of(replica=80, machines=Machines(database_cores=64))
+    assert larger.multiples["replica's replay (one process)"] == multiple
+
+
+def test_a_replica_that_cannot_follow_needs_a_cluster():
+    cost = ClusterCost(coordinator=1.0, workers=2.0)
+    assert cost.database_servers(4, cores=16, replay=0.5) == (1, 0)
+    # Each worker's replica replays its part.
+    assert cost.database_servers(4, cores=16, replay=0.6) == (1, 2)
+    assert cost.database_servers(4, cores=16, replay=2.0) == (1, 4)
+
+
+def test_a_rate_is_a_number_of_people(bench):
+    assert day_at(1250, pages=45, think_seconds=20).takers_per_hour == 50_000
+    rates = ["--requests", "5000", "100000"]
+    done = run(ROOT, "run", "capacity", f"--bench={bench}", *rates)
+    assert done.returncode == 0, done.stderr
+    assert "100,000 requests a second: 4,000,000 takers an hour" in done.stdout
+    assert re.search(r"5,000 requests a second +one primary", done.stdout)
+
+
+# What more servers do not help; in the languages of the help.
+INDIVISIBLE = {
+    "primary processors": ("the primary’s processors", "los procesadores del primario"),
+    "replica's replay (one process)": (
+        "the replica’s replay",
+        "la aplicación del registro en la réplica",
+    ),
+    "Redis (one thread)": ("Redis", "Redis"),
+}
+DATABASES = (("one primary", "un primario"), ("nodes", "nodos"))
+
+
+@pytest.mark.parametrize(("place", "language"), [(0, "en"), (1, "es")])
+def test_the_page_about_limits_has_the_figures_of_the_kept_benchmark(place, language):
+    page = ROOT / "docs" / "help" / language / "operators" / "limits.md"
+    text = page.read_text()
+    machines = Machines()
+    cost = RequestCost.of(capacity.read_benchmark(capacity.KEPT))
+    cluster = ClusterCost.of(json.loads(capacity.CLUSTER.read_text()))
+    expected = []
+    for rate in (5000, 20_000, 100_000):
+        sheet = capacity_sheet(day_at(rate, 45, 20), machines, cost)
+        primary = sheet.value("primary processors used")
+        replay = sheet.value("replica's replay")
+        first = min(INDIVISIBLE, key=lambda name: sheet.multiples[name])
+        servers, workers = cluster.database_servers(
+            primary, machines.database_cores, replay
+        )
+        words = DATABASES[bool(workers)][place]
+        cells = (
+            f"{rate:,}",
+            f"{sheet.day.takers_per_hour:,.0f}",
+            f"{sheet.value('web servers'):.0f}",
+            with_digits(primary),
+            with_digits(replay),
+            with_digits(sheet.value("Redis processor used")),
+            f"{INDIVISIBLE[first][place]}, {sheet.multiples[first]:.1f}",
+            f"{servers} + {workers} {words}" if workers else words,
+        )
+        expected.append(f"| {' | '.join(cells)} |")
+    of_web = cost.gunicorn + cost.nginx + cost.pgbouncer
+    replayed = cost.replica * capacity.REPLAY_SHARE
+    rates = (
+        machines.web_cores * capacity.HEADROOM / of_web,
+        machines.database_cores * capacity.HEADROOM / cost.postgresql,
+        1 / replayed,
+        1 / cost.redis,
+    )
+    expected += [f" {round(1e6 * rate, -2):,.0f}" for rate in rates]
+    expected += [f" {cluster.coordinator:.1f} ", f" {cluster.workers:.1f} "]
+    assert [figure for figure in expected if figure not in text] == [], page

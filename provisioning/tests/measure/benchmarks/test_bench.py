@@ -82,3 +82,12 @@ def test_results_are_kept_by_kind(tmp_path, monkeypatch, words, kind):
     assert dated.name.startswith(f"{kind}-")
     for path in (latest, dated, output):
         assert json.loads(path.read_text()) == {"mix_per_s": 1.5}
+
+
+@pytest.mark.parametrize(
+    ("speed", "cost", "held"),
+    [(0.9, 1.1, True), (0.89, 1.0, False), (1.0, 1.11, False)],
+)
+def test_stored_answers_make_saves_neither_slow_nor_expensive(speed, cost, held):
+    ratios = {"saves_per_s": speed, "cpu_us_per_save": cost}
+    assert bench.growth_held(ratios) is held

@@ -1,0 +1,1 @@
+"""Other survey programs beside this one, on the same servers."""
