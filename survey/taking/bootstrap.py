@@ -10,13 +10,13 @@ import functools
 
 from django.conf import settings
 from django.http import HttpRequest
-from django.middleware.csrf import get_token
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 
 from survey.models import Role
 from survey.taking import messages, rendering
+from survey.taking.csrf_tokens import get_token
 from survey.taking.language_names import languages_of
 from survey.taking.published import Published
 from survey.taking.saved_answers import SavedAnswers

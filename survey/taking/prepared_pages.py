@@ -12,7 +12,6 @@ from functools import lru_cache
 
 from django.conf import settings
 from django.http import HttpRequest
-from django.middleware.csrf import get_token
 from django.template.loader import render_to_string
 from django.utils import timezone
 from django.utils.html import conditional_escape, json_script
@@ -20,6 +19,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from survey.taking import messages
 from survey.taking.bootstrap import frame_context
+from survey.taking.csrf_tokens import get_token
 from survey.taking.language_names import languages_of, missing_language_notice
 from survey.taking.places import NOWHERE, PlaceOnPage, place_of_state
 from survey.taking.published import published_survey

@@ -21,11 +21,11 @@ from django.conf import settings
 from django.contrib.sessions.backends.base import SessionBase, UpdateError
 from django.core.cache import caches
 from django.http import HttpRequest, HttpResponse
-from django.middleware.csrf import rotate_token
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
 from survey.taking import resume_cookie
+from survey.taking.csrf_tokens import rotate_token
 from survey.taking.published import published_survey
 from survey.taking.unavailable import wants_json
 

@@ -6,7 +6,6 @@ import re
 from http import HTTPStatus
 
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
-from django.middleware.csrf import get_token
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
@@ -44,6 +43,7 @@ from survey.taking.completion import (
     review,
     reviewed_fingerprint,
 )
+from survey.taking.csrf_tokens import get_token
 from survey.taking.language_names import languages_of, missing_language
 from survey.taking.login import LoginRefused
 from survey.taking.login_session import log_in, set_login_cookies, start_number_of

@@ -9,7 +9,6 @@ from http import HTTPStatus
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
-from django.middleware.csrf import rotate_token
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
@@ -38,6 +37,7 @@ from survey.taking.access_refusals import (
     refusal_message,
     refused_code,
 )
+from survey.taking.csrf_tokens import rotate_token
 from survey.taking.language_names import (
     languages_of,
     missing_language,
