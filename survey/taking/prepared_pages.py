@@ -6,19 +6,22 @@ rendering their templates takes as long as saving a page.
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Mapping
 from functools import lru_cache
+from html import escape
+from typing import NamedTuple
 
 from django.conf import settings
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.utils import timezone
-from django.utils.html import conditional_escape, json_script
+from django.utils.html import json_script
 from django.utils.safestring import SafeString, mark_safe
 
 from survey.taking import messages
-from survey.taking.bootstrap import frame_context
+from survey.taking.bootstrap import frame_context, shared_data
 from survey.taking.csrf_tokens import get_token
 from survey.taking.language_names import languages_of, missing_language_notice
 from survey.taking.places import NOWHERE, PlaceOnPage, place_of_state
@@ -33,7 +36,18 @@ NOW, TOKEN, TAG, DATA, ACCENT, LOGO, HELP, MISSING, NOTICE, MAIN, DECLINE = (
 )
 
 
-def login_page(request: HttpRequest, language: str, chosen: str) -> str:
+# As in Django's `json_script`.
+ESCAPES = {"<": "\\u003C", ">": "\\u003E", "&": "\\u0026"}
+
+
+class PreparedPage(NamedTuple):
+    """A page in pieces; every other one is a placeholder, from the second on."""
+
+    pieces: tuple[bytes, ...]
+    placeholders: tuple[str, ...]
+
+
+def login_page(request: HttpRequest, language: str, chosen: str) -> bytes:
     make = prepared_login if settings.COMPRESS_OFFLINE else render_login
     page = make(language, chosen, place_of_state())
     return fill_in(page, {TOKEN: get_token(request)})
@@ -41,30 +55,31 @@ def login_page(request: HttpRequest, language: str, chosen: str) -> str:
 
 def survey_page(
     digest: str,
+    language: str,
     role: str,
-    data: Mapping[str, object],
+    person: Mapping[str, object],
     place: PlaceOnPage = NOWHERE,
     missing: str = "",
     *,
     may_decline: bool = False,
-) -> str:
-    """Return the survey's page. `data` are `bootstrap_data` of the request.
+) -> bytes:
+    """Return the survey's page. `person` is `personal_data` of the request.
 
     `missing` is the language chosen at login, if the survey lacks it. With
     `may_decline`, the first page offers not to take part.
     """
     make = prepared_survey if settings.COMPRESS_OFFLINE else render_survey
-    language = str(data["language"])
     accent, mark, help = render_place(place, language, role, is_inside=True)
-    tag, decline = str(data["tag"]), ""
+    tag, decline = str(person["tag"]), ""
     if may_decline:
-        decline = mark_safe(fill_in(render_decline(language, role), {TAG: tag}))  # noqa: S308
+        link = render_decline(language, role).replace(TAG, escape(tag))
+        decline = mark_safe(link)  # noqa: S308
     return fill_in(
         make(digest, language, role),
         {
             DECLINE: decline,
             TAG: tag,
-            DATA: json_script(data, "take"),
+            DATA: members_of(person),
             ACCENT: accent,
             LOGO: mark,
             HELP: help,
@@ -82,7 +97,7 @@ def complete_page(
     role: str,
     context: Mapping[str, object],
     place: PlaceOnPage = NOWHERE,
-) -> str:
+) -> bytes:
     """Return the review, or the page that says thank you.
 
     Around what is of one person, `survey/_complete.html` with this context, all of it
@@ -103,9 +118,11 @@ def complete_page(
     )
 
 
-def render_frame(digest: str, language: str, role: str, is_finished: bool) -> str:
+def render_frame(
+    digest: str, language: str, role: str, is_finished: bool
+) -> PreparedPage:
     published = published_survey(digest)
-    return render_to_string(
+    return prepare(
         "survey/survey_complete.html",
         {
             **frame_context(published, language, role),
@@ -121,18 +138,39 @@ def render_frame(digest: str, language: str, role: str, is_finished: bool) -> st
     )
 
 
-def fill_in(page: str, values: Mapping[str, str]) -> str:
-    """Replace the placeholders; escape what is not marked as safe."""
-    known = {NOW: timezone.localtime().isoformat(), **values}
-    known = {key: conditional_escape(value) for key, value in known.items()}
+def prepare(template: str, context: dict[str, object]) -> PreparedPage:
+    return split_page(render_to_string(template, context))
+
+
+def split_page(page: str) -> PreparedPage:
     # Every other part is the name of a placeholder.
     parts = page.split(MARK)
-    parts[1::2] = [known[f"{MARK}{name}{MARK}"] for name in parts[1::2]]
-    return "".join(parts)
+    placeholders = tuple(f"{MARK}{name}{MARK}" for name in parts[1::2])
+    return PreparedPage(tuple(part.encode() for part in parts), placeholders)
 
 
-def render_login(language: str, chosen: str, place: PlaceOnPage) -> str:
-    return render_to_string(
+def fill_in(page: PreparedPage, values: Mapping[str, str]) -> bytes:
+    """Replace the placeholders; escape what is not marked as safe."""
+    known = {
+        key: (text if isinstance(text, SafeString) else escape(text)).encode()
+        for key, text in values.items()
+    }
+    known[NOW] = timezone.localtime().isoformat().encode()
+    pieces = list(page.pieces)
+    pieces[1::2] = [known[placeholder] for placeholder in page.placeholders]
+    return b"".join(pieces)
+
+
+def members_of(person: Mapping[str, object]) -> SafeString:
+    """Return the members of a JSON object, as they are within a script of the page."""
+    text = json.dumps(person)[1:-1]
+    for character, escaped in ESCAPES.items():
+        text = text.replace(character, escaped)
+    return mark_safe(text)  # noqa: S308
+
+
+def render_login(language: str, chosen: str, place: PlaceOnPage) -> PreparedPage:
+    return prepare(
         "survey/survey_login.html",
         {
             **login_context(language, chosen),
@@ -153,20 +191,22 @@ def login_context(language: str, chosen: str) -> dict[str, object]:
     }
 
 
-def render_survey(digest: str, language: str, role: str) -> str:
+def render_survey(digest: str, language: str, role: str) -> PreparedPage:
     published = published_survey(digest)
+    data = shared_data(published, language, role, {DATA: 0})
+    script = json_script(data, "take").replace(f'"{DATA}": 0', DATA)
     take = {
         "language": language,
         "languages": languages_of(published.definition),
         "pages": len(published.answerable),
         "tag": TAG,
     }
-    return render_to_string(
+    return prepare(
         "survey/survey_display.html",
         {
             **frame_context(published, language, role),
             "take": take,
-            "data": DATA,
+            "data": mark_safe(script),  # noqa: S308
             "now": NOW,
             "accent": ACCENT,
             "mark": LOGO,

@@ -36,7 +36,12 @@ from survey.taking.access_refusals import (
     refuse_other_person,
     refused_code,
 )
-from survey.taking.bootstrap import bootstrap_data, frame_context, language_of
+from survey.taking.bootstrap import (
+    frame_context,
+    language_of,
+    personal_data,
+    shared_data,
+)
 from survey.taking.completion import (
     count_stored_pages,
     finish,
@@ -160,18 +165,19 @@ def survey_display(request: HttpRequest) -> HttpResponse:
     except SessionEnded as ended:
         return end_session(request, ended.reason)
     language = language_of(request, session, published)
-    data = bootstrap_data(request, session, published, saved, language)
+    person = personal_data(request, session, published, saved)
     if wants_json(request):
         if saved.completed_at:
             return JsonResponse(refusal("finished"), status=409)
-        return JsonResponse(data)
+        return JsonResponse(shared_data(published, language, saved.role, person))
     if saved.completed_at:
         return redirect("survey_complete")
     missing = missing_language(request.GET.get("missing", ""), published.definition)
     page = survey_page(
         session.digest,
+        language,
         saved.role,
-        data,
+        person,
         saved.place,
         missing,
         may_decline=saved.may_decline,

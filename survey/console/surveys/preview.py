@@ -211,9 +211,8 @@ def shell_data(request: HttpRequest, preview: Preview) -> dict[str, object]:
         role=Role.STUDENT,
     )
     digest = salted_hmac("survey.console.preview", preview.secret, algorithm="sha256")
-    data = bootstrap.bootstrap_data(
-        request, session, published, saved, preview.language
-    )
+    person = bootstrap.personal_data(request, session, published, saved)
+    data = bootstrap.shared_data(published, preview.language, saved.role, person)
     if preview.is_test:
         # Not among the words of a tab, which may change its language.
         words = messages.messages_in(preview.language)

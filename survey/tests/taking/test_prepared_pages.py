@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
 from functools import lru_cache
 
 import pytest
 from django.template.loader import render_to_string
+from django.utils.html import json_script
 
 from survey.taking import prepared_pages
 from survey.taking.prepared_pages import (
     MARK,
     fill_in,
+    members_of,
     prepared_frame,
     prepared_login,
     prepared_survey,
+    split_page,
 )
 from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser
 
@@ -69,9 +73,30 @@ def test_the_login_page_has_a_token_of_its_own_and_the_time():
 
 
 def test_what_is_filled_in_is_escaped():
-    page = f"<p>{prepared_pages.TAG}</p>"
+    page = split_page(f"<p>{prepared_pages.TAG}</p>")
     filled = fill_in(page, {prepared_pages.TAG: "<script>"})
-    assert filled == "<p>&lt;script&gt;</p>"
+    assert filled == b"<p>&lt;script&gt;</p>"
+
+
+def test_answers_are_filled_in_as_json_is_written_into_a_page():
+    person = {"answers": {"q1": "</script><!-- & \u2028 ñ", "q2": None}, "shown": [[1]]}
+    script = json_script(person, "take")
+    assert members_of(person) == script[script.index("{") + 1 : script.rindex("}")]
+    assert "</script>" in json.dumps(person)
+
+
+def test_the_data_of_a_page_are_those_that_a_running_tab_renews(maya):
+    browser = Browser().log_in(maya)
+    browser.save(1, {**FIRST_PAGE, "comment": SECRET}, browser.bootstrap()["revision"])
+    page = browser.get("/take/").content.decode()
+    [script] = re.findall(r'<script id="take" type="[^"]*">(.*?)</script>', page)
+    renewed = browser.get("/take/", headers={"accept": "application/json"}).content
+    changing = ("csrf", "now", "revision")
+    in_page, in_tab = json.loads(script), json.loads(renewed)
+    assert list(in_page) == list(in_tab) and SECRET in script
+    assert {key: in_page[key] for key in in_page if key not in changing} == {
+        key: in_tab[key] for key in in_tab if key not in changing
+    }
 
 
 def answered_pages(*people, last=(SECRET, "x")):
