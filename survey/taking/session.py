@@ -36,7 +36,7 @@ IMPATIENCE = 10
 # Seconds. A session that is used lasts at least three hours from each use.
 EXTENDED_AFTER = 60 * 60
 # In which browsers say that they load a page before anybody wants to see it.
-PURPOSE_HEADERS = ("Sec-Purpose", "Purpose", "X-Moz")
+PURPOSE_HEADERS = ("HTTP_SEC_PURPOSE", "HTTP_PURPOSE", "HTTP_X_MOZ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,5 +375,5 @@ def ends_previous_login(
 
 
 def _is_loaded_ahead(request: HttpRequest) -> bool:
-    purposes = (request.headers.get(name, "") for name in PURPOSE_HEADERS)
+    purposes = (request.META.get(name, "") for name in PURPOSE_HEADERS)
     return any("prefetch" in purpose for purpose in purposes)

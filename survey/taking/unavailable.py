@@ -136,4 +136,5 @@ def seconds_until_retry() -> str:
 
 
 def wants_json(request: HttpRequest) -> bool:
-    return request.headers.get("Accept", "") == "application/json"
+    # `request.headers` would first convert all of them into a mapping.
+    return bool(request.META.get("HTTP_ACCEPT") == "application/json")

@@ -9,7 +9,6 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
-from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import (
     csrf_exempt,
     csrf_protect,
@@ -74,6 +73,7 @@ from survey.taking.saved_answers import (
     SessionEnded,
     read_saved_answers,
 )
+from survey.taking.security_headers import never_cache
 from survey.taking.session import (
     RespondentSession,
     continue_session,
