@@ -11,10 +11,11 @@ import secrets
 from collections.abc import Mapping
 from functools import lru_cache
 from html import escape
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from django.conf import settings
 from django.http import HttpRequest
+from django.template import Context
 from django.template.loader import render_to_string
 from django.utils import timezone
 from django.utils.html import json_script
@@ -22,10 +23,12 @@ from django.utils.safestring import SafeString, mark_safe
 
 from survey.taking import messages
 from survey.taking.bootstrap import frame_context, shared_data
+from survey.taking.completion import Review
 from survey.taking.csrf_tokens import get_token
 from survey.taking.language_names import languages_of, missing_language_notice
 from survey.taking.places import NOWHERE, PlaceOnPage, place_of_state
 from survey.taking.published import published_survey
+from survey.templatetags.respondent_words import reviewed_pages
 
 # Random, so that no text of a survey can contain a placeholder.
 MARK = secrets.token_hex(8)
@@ -33,6 +36,10 @@ NOW, TOKEN, TAG, DATA, ACCENT, LOGO, HELP, MISSING, NOTICE, MAIN, DECLINE = (
     f"{MARK}-{key}-{MARK}"
     for key in ("now", "token", "tag", "data", "accent", "logo", "help")
     + ("missing", "notice", "main", "decline")
+)
+SAVED, REVIEWED, ANSWERS, BLANK, FIRST_PAGE, FIRST_ITEM = (
+    f"{MARK}-{key}-{MARK}"
+    for key in ("saved", "reviewed", "answers", "blank", "first-page", "first-item")
 )
 
 
@@ -100,29 +107,86 @@ def complete_page(
 ) -> bytes:
     """Return the review, or the page that says thank you.
 
-    Around what is of one person, `survey/_complete.html` with this context, all of it
-    is the same for everyone.
+    Mostly only texts differ from person to person. Otherwise all is the same for
+    everyone around `survey/_complete.html` with this context.
     """
-    make = prepared_frame if settings.COMPRESS_OFFLINE else render_frame
-    main = render_to_string("survey/_complete.html", dict(context))
     accent, mark, help = render_place(place, language, role, is_inside=False)
+    common = {TAG: str(context["tag"]), ACCENT: accent, LOGO: mark, HELP: help}
+    kind = kind_of(context) if settings.COMPRESS_OFFLINE else None
+    if kind == THANKS:
+        page = prepared_complete(digest, language, role, kind)
+        return fill_in(page, {**common, SAVED: cast(str, context["saved_text"])})
+    frame = frame_context(published_survey(digest), language, role)
+    if kind is None:
+        make = prepared_frame if settings.COMPRESS_OFFLINE else render_frame
+        page = make(digest, language, role, bool(context["is_finished"]))
+        main = render_to_string("survey/_complete.html", {**frame, **context})
+        return fill_in(page, {**common, MAIN: main})
+    first_page, first_item = cast("tuple[int, str]", context["first_blank"] or (0, ""))
     return fill_in(
-        make(digest, language, role, bool(context["is_finished"])),
+        prepared_complete(digest, language, role, kind),
         {
-            TAG: str(context["tag"]),
-            ACCENT: accent,
-            LOGO: mark,
-            HELP: help,
-            MAIN: main,
+            **common,
+            TOKEN: str(context["csrf_token"]),
+            REVIEWED: cast(str, context["reviewed"]),
+            ANSWERS: reviewed_pages(
+                Context(),
+                cast(Review, context["review"]).pages,
+                cast("dict[str, str]", frame["words"]),
+                cast(str, frame["in_survey_language"]),
+            ),
+            BLANK: str(context["blank"]),
+            FIRST_PAGE: str(first_page),
+            FIRST_ITEM: first_item,
         },
     )
+
+
+# Kinds of pages that differ in texts alone, and what decides in their template.
+THANKS, ALL_ANSWERED, ONE_BLANK, SOME_BLANK = range(4)
+
+
+def kind_of(context: Mapping[str, object]) -> int | None:
+    """Return the kind of this page, None if more differs than texts."""
+    if context["is_finished"]:
+        has_more = context["next_part"] or context["open_code"]
+        return None if has_more else THANKS
+    if context["missing"] or not context["review"]:
+        return None
+    if not context["blank"]:
+        return ALL_ANSWERED
+    return ONE_BLANK if context["is_one_blank"] else SOME_BLANK
+
+
+def render_complete(digest: str, language: str, role: str, kind: int) -> PreparedPage:
+    frame = frame_context(published_survey(digest), language, role)
+    main = {
+        **frame,
+        "tag": TAG,
+        "finished_at": kind == THANKS,
+        "saved_text": SAVED,
+        "csrf_token": TOKEN,
+        "reviewed": REVIEWED,
+        "review": True,
+        "review_list": ANSWERS,
+        "blank": "" if kind == ALL_ANSWERED else BLANK,
+        "is_one_blank": kind == ONE_BLANK,
+        "first_blank": (FIRST_PAGE, FIRST_ITEM),
+    }
+    text = render_to_string("survey/_complete.html", main)
+    page = render_frame_text(digest, language, role, kind == THANKS)
+    return split_page(page.replace(MAIN, text))
 
 
 def render_frame(
     digest: str, language: str, role: str, is_finished: bool
 ) -> PreparedPage:
+    return split_page(render_frame_text(digest, language, role, is_finished))
+
+
+def render_frame_text(digest: str, language: str, role: str, is_finished: bool) -> str:
     published = published_survey(digest)
-    return prepare(
+    return render_to_string(
         "survey/survey_complete.html",
         {
             **frame_context(published, language, role),
@@ -248,3 +312,4 @@ def render_place(
 prepared_login = lru_cache(maxsize=32)(render_login)
 prepared_survey = lru_cache(maxsize=256)(render_survey)
 prepared_frame = lru_cache(maxsize=256)(render_frame)
+prepared_complete = lru_cache(maxsize=256)(render_complete)

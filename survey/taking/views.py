@@ -25,7 +25,7 @@ from accounts.logos import send_logo
 from survey.database.routers import uses_forced_read_router
 from survey.models import PublishedSurvey
 from survey.people.access_codes import format_code
-from survey.taking import devices, rendering, resume_cookie
+from survey.taking import devices, messages, rendering, resume_cookie
 from survey.taking.access_refusals import (
     chosen_language,
     end_session,
@@ -88,6 +88,7 @@ from survey.taking.session import (
 from survey.taking.unavailable import retry_once, wants_json
 from survey.taking.without_javascript.tab import read_tab, review_addresses
 from survey.taking.wrong_codes import count_wrong_code
+from survey.templatetags.respondent_words import saved_text
 
 DIGEST = re.compile(r"[0-9a-f]{64}")
 COLOR = re.compile(r"[0-9a-f]{6}")
@@ -284,7 +285,7 @@ def survey_complete(request: HttpRequest) -> HttpResponse:
         finished = _finish(request, session, published, language)
         if finished is not None:
             return finished
-    context: dict[str, object] = {"languages": languages_of(published.definition)}
+    context: dict[str, object] = {}
     tab = read_tab(request, session)
     if tab is not None:
         addresses = review_addresses(tab, session, language)
@@ -310,8 +311,9 @@ def survey_complete(request: HttpRequest) -> HttpResponse:
         if is_finished:
             device = devices.device_of(request.COOKIES)
             context["next_part"] = next_part(session, saved, device)
-    context |= frame_context(published, language, role)
     if saved is None or tab is not None:
+        context |= frame_context(published, language, role)
+        context["languages"] = languages_of(published.definition)
         response = render(request, "survey/survey_complete.html", context)
     else:
         context["csrf_token"] = SimpleLazyObject(lambda: get_token(request))
@@ -399,6 +401,9 @@ def _review_context(
         "missing": result.gaps,
         "reviewed": result.reviewed,
         "review": None if saved.hidden else result,
+        "blank": len(result.blank),
+        "is_one_blank": len(result.blank) == 1,
+        "first_blank": result.blank[0] if result.blank else None,
     }
 
 
@@ -413,12 +418,17 @@ def _thanks_context(
         today=now.date().isoformat(),
         now=now.isoformat(timespec="seconds"),
     )
+    # The true moment would tell whether it was another device.
+    finished_at = saved.completed_at or now
     return {
         "tag": session.tag,
-        # The true moment would tell whether it was another device.
-        "finished_at": saved.completed_at or now,
-        "pages": pages,
-        "stored_pages": stored,
+        "finished_at": finished_at,
+        "saved_text": saved_text(
+            messages.messages_in(language, saved.role),
+            pages=pages,
+            stored=stored,
+            moment=finished_at,
+        ),
         "open_code": session.open_code,
         "personal_code": format_code(session.personal_code),
     }

@@ -102,10 +102,11 @@ class RuleState:
 
     def visible_pages(self) -> set[int]:
         """Return the numbers, from 1, of the pages on which anything shows."""
+        relevant = self.relevant
         return {
             item["page"]
             for name, item in self.definition["items"].items()
-            if item["kind"] in VISIBLE and self.relevant.get(name, False)
+            if item["kind"] in VISIBLE and relevant.get(name, False)
         }
 
     def choice_label(self, name: str, value: str) -> str:
@@ -163,10 +164,12 @@ class RuleState:
                 self.problems[name] = "constraint"
 
     def is_offered(self, name: str, value: str) -> bool:
-        item = self.item(name)
+        item = self.definition["items"][name]
         if item["kind"] != "select_multiple":
+            # As in `compute_values`, of most items.
             is_filtered = "choice_filter" in item
-            for option in self.options(name):
+            options = self.definition["option_sets"].get(item.get("option_set", ""), ())
+            for option in options:
                 if option["value"] == value and (
                     not is_filtered or self.offers(name, option)
                 ):
