@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from http import HTTPStatus
 
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseRedirect,
+    JsonResponse,
+)
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
 from django.views.decorators.csrf import (
@@ -135,7 +143,7 @@ def _log_in(request: HttpRequest) -> HttpResponse:
     if wants_json(request):
         response = JsonResponse({"tag": session.tag, "csrf": get_token(request)})
     else:
-        response = redirect("survey_complete" if login.completed else "survey_display")
+        response = _redirect("survey_complete" if login.completed else "survey_display")
         definition = published_survey(login.digest).definition
         missing = missing_language(chosen_language(request), definition)
         if missing and not login.completed:
@@ -458,7 +466,7 @@ def _finish(
     else:
         if not is_finished:
             return None
-        response = redirect("survey_complete")
+        response = _redirect("survey_complete")
         requested = request.POST.get("language", "")
         if requested in published.languages:
             response["Location"] += f"?language={requested}"
@@ -482,6 +490,15 @@ def _was_finished(
     # finished: an invalid one must not tell the two apart.
     reviewed = reviewed_fingerprint(session, request.POST.get("reviewed", ""))
     return saved.is_finished and reviewed == saved.fingerprint
+
+
+def _redirect(view: str) -> HttpResponse:
+    return HttpResponseRedirect(_address_of(view))
+
+
+@cache
+def _address_of(view: str) -> str:
+    return reverse(view)
 
 
 def _refuse_login(request: HttpRequest, refused: LoginRefused) -> HttpResponse:
