@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -134,9 +134,8 @@ def read_saved_answers(
         if session.has_ended(completed_at):
             raise SessionEnded("session")
     revisions = {item: revision for item, _, revision in rows}
-    shown = [
-        sorted({*map(revisions.get, page)} - MISSING) for page in published.item_ids
-    ]
+    revision_of: Callable[[int], Any] = revisions.get
+    shown = [sorted({*map(revision_of, page)} - MISSING) for page in published.item_ids]
     seen = [max(page, default=0) for page in shown]
     return SavedAnswers(
         answers={
