@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from survey.database.primary import primary
+from survey.database.primary import primary, primary_cursor
 from survey.taking.prepared_statements import Parameter, execute
 
 # A page that was started in time may still arrive after the window closed.
@@ -192,7 +192,7 @@ def save_page(
         values += (row.item_id, row.state, row.value)
     connection = primary()
     try:
-        with connection.cursor() as cursor:
+        with primary_cursor() as cursor:
             if connection.vendor == "sqlite":
                 now = datetime.now(UTC)
                 adapt = connection.ops.adapt_datetimefield_value
