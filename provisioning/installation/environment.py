@@ -31,6 +31,8 @@ TEST_ROLES = (*STACK_ROLES, "firewall", "haproxy", "power_loss")
 # The tests' browser. Chromium itself also draws a window's controls: a session
 # with a small page takes 0.8 s of processor time there, and 0.2 s here.
 BROWSER = "chromium-headless-shell"
+# Counts what each kind of request costs a worker.
+COUNTER = "valgrind"
 
 
 # The virtual environment
@@ -170,7 +172,7 @@ def install_missing_packages(
     lines = [line for text in lists for line in text.splitlines()]
     signs = dict(line.split() for line in lines)
     if for_tests:
-        signs[BROWSER] = BROWSER
+        signs |= {BROWSER: BROWSER, COUNTER: COUNTER}
     missing = [
         package
         for package, sign in signs.items()
@@ -182,8 +184,11 @@ def install_missing_packages(
         install_packages(missing)
     except Refusal:
         # The tests can run in Chromium too, but take longer.
-        if missing != [BROWSER] or not path_of_program("chromium"):
+        if BROWSER not in missing or not path_of_program("chromium"):
             raise
+        missing.remove(BROWSER)
+        if missing:
+            install_packages(missing)
 
 
 def path_of_program(name: str) -> str:
