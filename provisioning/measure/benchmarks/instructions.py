@@ -79,9 +79,12 @@ FORWARDED = (
 )
 
 # gunicorn whose first worker is its own process: valgrind takes commands only there.
+# Nearly every request is slow under valgrind, and a line about it would count too.
 ONE_PROCESS = """
 import os
 os.fork, os.getppid = int, os.getpid
+from settings.monitoring import middleware
+middleware.SLOW = float("inf")
 from gunicorn.app.wsgiapp import run
 run()
 """
@@ -157,8 +160,8 @@ def main() -> int:
     figures = identity() | figures_of(counts)
     if options.keep:
         KEPT.write_text(json.dumps(figures, indent=1) + "\n")
-    kept = json.loads(options.against.read_text()) if options.against else {}
-    return conclude(figures, grown(figures, kept))
+    earlier = json.loads(options.against.read_text()) if options.against else {}
+    return conclude(figures, grown(figures, earlier))
 
 
 def print_counts(counts: Mapping[str, Count]) -> None:
@@ -191,11 +194,11 @@ def identity() -> dict[str, str]:
 
 def why_not_comparable(file: Path) -> str:
     """Return "" if figures of this file count the same instructions as those here."""
-    kept, here = json.loads(file.read_text()), identity()
-    if all(kept[name] == here[name] for name in SAME):
+    there, here = json.loads(file.read_text()), identity()
+    if all(there[name] == here[name] for name in SAME):
         return ""
     words = "Python {python} on {architecture}"
-    return f"{words.format(**kept)} is in {file.name}, {words.format(**here)} is here"
+    return f"{words.format(**there)} is in {file.name}, {words.format(**here)} is here"
 
 
 def figures_of(counts: Mapping[str, Count]) -> dict[str, Any]:
@@ -217,13 +220,13 @@ def figures_of(counts: Mapping[str, Count]) -> dict[str, Any]:
     }
 
 
-def grown(figures: Mapping[str, Any], kept: Mapping[str, Any]) -> list[str]:
+def grown(figures: Mapping[str, Any], earlier: Mapping[str, Any]) -> list[str]:
     """Say which instructions are above those that were kept."""
     return [
         f"{name} is {figures[name]:,}, which is {figures[name] / before - 1:.1%} more"
         " than the kept figure; where that is meant: provisioning/run instructions"
         " --keep"
-        for name, before in kept.items()
+        for name, before in earlier.items()
         if name.endswith("_instructions") and figures[name] > before * (1 + MOST_GROWTH)
     ]
 

@@ -21,50 +21,50 @@ HERE = {"python": "3.11.2", "architecture": "x86_64"}
 
 
 @pytest.fixture
-def kept(tmp_path, monkeypatch):
+def file_of(tmp_path, monkeypatch):
     """Return a file of figures that were kept with another identity than HERE."""
 
-    def kept(**identity):
+    def file_of(**identity):
         path = tmp_path / "instructions.json"
         path.write_text(json.dumps({**HERE, "save_instructions": 1000, **identity}))
         return path
 
     monkeypatch.setattr(instructions, "identity", lambda: HERE)
-    return kept
+    return file_of
 
 
 def test_four_percent_more_for_a_kind_of_request_are_too_many():
-    kept = {**HERE, "login_instructions": 4_000_000, "save_instructions": 800_000}
-    [sentence] = grown({**kept, "save_instructions": 832_000}, kept)
+    before = {**HERE, "login_instructions": 4_000_000, "save_instructions": 800_000}
+    [sentence] = grown({**before, "save_instructions": 832_000}, before)
     assert sentence.startswith("save_instructions is 832,000, which is 4.0% more")
     assert "--keep" in sentence
 
 
 def test_two_percent_more_and_any_fewer_are_admitted():
-    kept = {"login_instructions": 4_000_000, "save_instructions": 800_000}
-    assert grown({"login_instructions": 1, "save_instructions": 816_000}, kept) == []
+    before = {"login_instructions": 4_000_000, "save_instructions": 800_000}
+    assert grown({"login_instructions": 1, "save_instructions": 816_000}, before) == []
 
 
 def test_system_calls_are_kept_and_not_compared():
-    kept = {"save_instructions": 800_000, "save_system_calls": 9}
-    assert grown({"save_instructions": 800_000}, kept) == []
+    before = {"save_instructions": 800_000, "save_system_calls": 9}
+    assert grown({"save_instructions": 800_000}, before) == []
 
 
-def test_figures_of_the_same_python_are_comparable(kept):
-    assert why_not_comparable(kept()) == ""
+def test_figures_of_the_same_python_are_comparable(file_of):
+    assert why_not_comparable(file_of()) == ""
 
 
 @pytest.mark.parametrize(
     "identity", [{"python": "3.13.5"}, {"architecture": "aarch64"}]
 )
-def test_other_figures_are_not_compared(kept, identity):
-    assert next(iter(identity.values())) in why_not_comparable(kept(**identity))
+def test_other_figures_are_not_compared(file_of, identity):
+    assert next(iter(identity.values())) in why_not_comparable(file_of(**identity))
 
 
 def test_the_kept_figures_are_of_every_kind_of_request():
-    kept = json.loads(KEPT.read_text())
+    figures = json.loads(KEPT.read_text())
     wanted = {f"{kind}_instructions" for kind in STEPS} | {"visit_instructions"}
-    assert wanted <= set(kept) and set(HERE) <= set(kept)
+    assert wanted <= set(figures) and set(HERE) <= set(figures)
 
 
 def test_a_visit_has_a_save_of_each_page():
