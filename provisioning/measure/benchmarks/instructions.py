@@ -242,7 +242,7 @@ def count_instructions(
         valgrind += [f"--callgrind-out-file={folder}/out.%p", "--quiet"]
         with (
             step("Starting a worker under valgrind"),
-            one_worker(stack, application, *valgrind) as worker,
+            one_worker(stack, application, folder, *valgrind) as worker,
         ):
 
             def control(command: str) -> None:
@@ -280,7 +280,7 @@ def count_system_calls(
 ) -> dict[str, dict[str, float]]:
     with (
         tempfile.TemporaryDirectory() as folder,
-        one_worker(stack, application) as worker,
+        one_worker(stack, application, folder) as worker,
     ):
 
         @contextmanager
@@ -365,10 +365,14 @@ def encode(head: bytes, body: bytes) -> bytes:
 
 
 @contextmanager
-def one_worker(stack: Stack, application: str, *tool: str) -> Iterator[Worker]:
+def one_worker(
+    stack: Stack, application: str, folder: str, *tool: str
+) -> Iterator[Worker]:
     """Serve by one worker with the stack's configuration, under a tool."""
     environment = {**environment_of(stack.folder, "taking"), "PYTHONPATH": str(ROOT)}
     environment |= {"PYTHONHASHSEED": "0", "SUPERVISOR_PROCESS_NAME": "instructions"}
+    # Not beside the metrics of the stack's workers, who are other users.
+    environment |= {"PROMETHEUS_MULTIPROC_DIR": folder}
     with listen(0) as listener:
         target = target_of(f"http://127.0.0.1:{listener.getsockname()[1]}")
         server = start_process(
