@@ -10,7 +10,8 @@ from typing import Any
 
 from django.contrib.sessions.backends import cache
 from django.contrib.sessions.backends.base import VALID_KEY_CHARS
-from django.utils.crypto import get_random_string
+
+from settings.infrastructure.random_strings import random_string
 
 
 class SessionStore(cache.SessionStore):
@@ -26,4 +27,4 @@ class SessionStore(cache.SessionStore):
     def _get_new_session_key(self) -> str:
         # 165 random bits. `create` adds the session only where the key is free, so
         # Django's question beforehand whether it exists is one command too many.
-        return get_random_string(32, VALID_KEY_CHARS)
+        return random_string(32, VALID_KEY_CHARS)

@@ -116,6 +116,10 @@ def normalise(typed: str) -> str | None:
     """
     if len(typed) > LONGEST_TYPED:
         return None
+    # Nearly all are typed as on cards.
+    code = typed.replace("-", "").strip().upper()
+    if len(code) == LENGTH and typed.isascii() and set(code) <= _SYMBOLS:
+        return code
     code = "".join(symbol for _, symbol in _typed_symbols(typed))
     return code if len(code) == LENGTH and set(code) <= _SYMBOLS else None
 

@@ -55,7 +55,7 @@ def login_language(request: HttpRequest) -> str:
     chosen = chosen_language(request)
     if chosen:
         return messages.language_for(chosen)
-    return messages.language_accepted(request.headers.get("Accept-Language", ""))
+    return messages.language_accepted(request.META.get("HTTP_ACCEPT_LANGUAGE", ""))
 
 
 def is_another_persons_tab(request: HttpRequest, session: RespondentSession) -> bool:

@@ -7,16 +7,17 @@ themselves, which is why the page is never stored by any cache.
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 
 from django.conf import settings
 from django.http import HttpRequest
-from django.middleware.csrf import get_token
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 
 from survey.models import Role
 from survey.taking import messages, rendering
+from survey.taking.csrf_tokens import get_token
 from survey.taking.language_names import languages_of
 from survey.taking.published import Published
 from survey.taking.saved_answers import SavedAnswers
@@ -78,24 +79,42 @@ def frame_context(
     }
 
 
-def bootstrap_data(
-    request: HttpRequest,
-    session: RespondentSession,
-    published: Published,
-    saved: SavedAnswers,
-    language: str,
+def shared_data(
+    published: Published, language: str, role: str, person: Mapping[str, object]
 ) -> dict[str, object]:
-    now = timezone.localtime()
-    items = published.definition["items"]
+    """Return what is the same for everyone, around the data of one person."""
+    frame = messages.language_for(language)
     return {
-        "digest": session.digest,
+        "digest": published.digest,
         # Answers that wait in a browser stay valid when texts are corrected.
-        "answersOf": published.definition.get("corrects", session.digest),
+        "answersOf": published.definition.get("corrects", published.digest),
         "renderer": rendering.RENDERER,
         "language": language,
         "title": published.title_in(language),
         "languages": languages_of(published.definition),
         "pages": len(published.answerable),
+        **person,
+        "messages": {
+            key: text
+            for key, text in messages.messages_in(language, role).items()
+            if not key.startswith(messages.NOT_IN_TABS)
+        },
+        # The language that the messages are in.
+        "frame": frame,
+        "frameDirection": messages.direction(frame),
+        "urls": addresses_of(published.digest, settings.WORKS_OFFLINE),
+    }
+
+
+def personal_data(
+    request: HttpRequest,
+    session: RespondentSession,
+    published: Published,
+    saved: SavedAnswers,
+) -> dict[str, object]:
+    now = timezone.localtime()
+    items = published.definition["items"]
+    return {
         "answers": {
             name: text.split(" ")
             if text is not None and items[name]["kind"] == "select_multiple"
@@ -116,15 +135,6 @@ def bootstrap_data(
         "closesAt": saved.closes_at.isoformat(timespec="seconds"),
         "acceptedUntil": (saved.closes_at + GRACE).isoformat(timespec="seconds"),
         "csrf": get_token(request),
-        "messages": {
-            key: text
-            for key, text in messages.messages_in(language, saved.role).items()
-            if not key.startswith(messages.NOT_IN_TABS)
-        },
-        # The language that the messages are in.
-        "frame": messages.language_for(language),
-        "frameDirection": messages.direction(messages.language_for(language)),
-        "urls": addresses_of(session.digest, settings.WORKS_OFFLINE),
     }
 
 

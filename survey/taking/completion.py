@@ -69,11 +69,8 @@ class Review:
     pages: list[ReviewedPage]
     # Signed, for the POST; empty while something is missing.
     reviewed: str
-
-    @property
-    def blank(self) -> list[tuple[int, str]]:
-        """The questions without an answer, each with the number of its page."""
-        return [(page.number, name) for page in self.pages for name in page.blank]
+    # The questions without an answer, each with the number of its page.
+    blank: list[tuple[int, str]]
 
 
 def review(
@@ -93,10 +90,12 @@ def review(
     gaps = find_gaps(definition, state.problems, language, state.values, visible)
     total, rows = saved.fingerprint
     reviewed = {"r": total, "n": rows, "who": session.respondent_id}
+    pages = reviewed_pages(published, state, visible, saved.answers, language)
     return Review(
         gaps=gaps,
-        pages=reviewed_pages(published, state, saved.answers, language),
+        pages=pages,
         reviewed="" if gaps else signing.dumps(reviewed, salt=SALT),
+        blank=[(page.number, name) for page in pages for name in page.blank],
     )
 
 

@@ -11,7 +11,6 @@ from django.db import connection
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from survey.database.routers import uses_forced_read_router
@@ -27,6 +26,7 @@ from survey.taking.access_refusals import (
 from survey.taking.bootstrap import frame_context, language_of
 from survey.taking.published import published_survey
 from survey.taking.saved_answers import SessionEnded, read_saved_answers
+from survey.taking.security_headers import never_cache
 from survey.taking.session import RespondentSession, current_session
 from survey.taking.storage import GRACE
 from survey.taking.unavailable import retry_once

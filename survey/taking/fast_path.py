@@ -25,11 +25,11 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.core.exceptions import DisallowedHost
 from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
-from django.db import connection
 from django.http import parse_cookie
 
 from settings.monitoring import logs, stores  # noqa: TID251
 from settings.monitoring.middleware import finished  # noqa: TID251
+from survey.database.primary import primary
 from survey.fieldwork.message_platforms.fast_path import answer_directly
 from survey.taking.page_save import (
     LARGEST_BODY,
@@ -174,6 +174,7 @@ class FastPath:
             raise FallBackToDjango
         # Django does the same before each request; only after an error does
         # it check whether the connection is alive.
+        connection = primary()
         if connection.errors_occurred:
             connection.close_if_unusable_or_obsolete()
         try:

@@ -58,7 +58,7 @@ def begin_session(
 ) -> RespondentSession:
     """Start a session for a person who may answer. 1 session write."""
     offered = published_survey(login.digest).languages
-    accepted = messages.language_accepted(request.headers.get("Accept-Language", ""))
+    accepted = messages.language_accepted(request.META.get("HTTP_ACCEPT_LANGUAGE", ""))
     # What a person chose wins over what the roster says of them.
     wanted = (chosen_language(request), login.language, accepted)
     session = RespondentSession(

@@ -16,6 +16,10 @@ from functools import cache
 from django.db import DatabaseError, transaction
 from django.db.backends.utils import CursorWrapper
 
+from survey.database.primary import PlainCursor
+
+Cursor = CursorWrapper | PlainCursor
+
 Parameter = str | int | None
 
 # SQLSTATEs: there is no statement of this name, and there is one already.
@@ -27,7 +31,7 @@ TRIES = 3
 
 
 def execute(
-    cursor: CursorWrapper,
+    cursor: Cursor,
     text: str,
     types: Sequence[str],
     parameters: Sequence[Parameter],
@@ -47,7 +51,7 @@ def execute(
 
 
 def execute_prepared(
-    cursor: CursorWrapper,
+    cursor: Cursor,
     text: str,
     types: Sequence[str],
     parameters: Sequence[Parameter],
@@ -73,7 +77,7 @@ def execute_prepared(
 
 
 def _try_to_execute(
-    cursor: CursorWrapper, text: str, parameters: Sequence[Parameter], *expected: str
+    cursor: Cursor, text: str, parameters: Sequence[Parameter], *expected: str
 ) -> str | None:
     """Execute, and return which of the expected errors occurred, if any."""
     try:

@@ -6,6 +6,7 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS
@@ -52,6 +53,11 @@ class Published:
     @property
     def languages(self) -> list[str]:
         return [language["code"] for language in self.definition["languages"]]
+
+    @cached_property
+    def item_ids(self) -> list[list[int]]:
+        """The ids of `answerable`."""
+        return [[item["id"] for item in page.values()] for page in self.answerable]
 
     def title_in(self, language: str) -> str:
         title = self.definition["title"]

@@ -77,13 +77,16 @@ class Gap:
 
 
 def reviewed_pages(
-    published: Published, state: RuleState, stored: Container[str], language: str
+    published: Published,
+    state: RuleState,
+    visible: Container[int],
+    stored: Container[str],
+    language: str,
 ) -> list[ReviewedPage]:
     """List the pages that this person sees. `stored` are the items with a row."""
     definition = published.definition
     labels, options = published.texts_in(language)
     values = state.values
-    visible = state.visible_pages()
     pages: list[ReviewedPage] = []
     for number, page in enumerate(definition["pages"], start=1):
         if number not in visible:
@@ -118,6 +121,8 @@ def find_gaps(
 
     `visible` are the numbers of the pages that this person sees.
     """
+    if not problems:
+        return []
     gaps = []
     for n, page in enumerate(definition["pages"], start=1):
         items = [

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 from django.conf import settings
@@ -38,6 +39,8 @@ CLOCK = {
     "postgresql": "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
     "sqlite": "NULL",
 }
+# The revision of an item that has no row.
+MISSING = {None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +102,7 @@ def read_saved_answers(
     is_distributed = settings.IS_DISTRIBUTED
     with connection.cursor() as cursor:
         cursor.execute(
-            SAVED_ANSWERS.format(
-                clock=CLOCK[connection.vendor],
-                only_device=ONLY_DEVICE,
-                place="r.school_id::text"
-                if is_distributed
-                else places.COLUMN[connection.vendor],
-                place_joins="" if is_distributed else places.JOINS,
-            ),
+            _query(connection.vendor, is_distributed=is_distributed),
             [respondent, administration, administration, respondent],
         )
         fetched = cursor.fetchall()
@@ -138,8 +134,8 @@ def read_saved_answers(
         if session.has_ended(completed_at):
             raise SessionEnded("session")
     revisions = {item: revision for item, _, revision in rows}
-    ids = [[item["id"] for item in items.values()] for items in published.answerable]
-    shown = [sorted({revisions[id] for id in page if id in revisions}) for page in ids]
+    revision_of: Callable[[int], Any] = revisions.get
+    shown = [sorted({*map(revision_of, page)} - MISSING) for page in published.item_ids]
     seen = [max(page, default=0) for page in shown]
     return SavedAnswers(
         answers={
@@ -150,7 +146,7 @@ def read_saved_answers(
         revision=max(*seen, 0, clock - 1) + 1,
         seen=seen,
         shown=shown,
-        fingerprint=(sum(revision for _, _, revision in rows), len(rows)),
+        fingerprint=(sum(revisions.values()), len(rows)),
         completed_at=completed_at,
         closes_at=closes_at,
         hidden=hidden,
@@ -160,6 +156,17 @@ def read_saved_answers(
         may_decline=bool(may_decline),
         revisions=revisions,
         place=places.parse_place(place),
+    )
+
+
+@cache
+def _query(vendor: str, *, is_distributed: bool) -> str:
+    column = "r.school_id::text" if is_distributed else places.COLUMN[vendor]
+    return SAVED_ANSWERS.format(
+        clock=CLOCK[vendor],
+        only_device=ONLY_DEVICE,
+        place=column,
+        place_joins="" if is_distributed else places.JOINS,
     )
 
 

@@ -13,7 +13,7 @@ import hashlib
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from functools import wraps
 
@@ -21,11 +21,11 @@ from django.conf import settings
 from django.contrib.sessions.backends.base import SessionBase, UpdateError
 from django.core.cache import caches
 from django.http import HttpRequest, HttpResponse
-from django.middleware.csrf import rotate_token
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
 from survey.taking import resume_cookie
+from survey.taking.csrf_tokens import rotate_token
 from survey.taking.published import published_survey
 from survey.taking.unavailable import wants_json
 
@@ -36,7 +36,7 @@ IMPATIENCE = 10
 # Seconds. A session that is used lasts at least three hours from each use.
 EXTENDED_AFTER = 60 * 60
 # In which browsers say that they load a page before anybody wants to see it.
-PURPOSE_HEADERS = ("Sec-Purpose", "Purpose", "X-Moz")
+PURPOSE_HEADERS = ("HTTP_SEC_PURPOSE", "HTTP_PURPOSE", "HTTP_X_MOZ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,9 @@ class RespondentSession:
         return self.resumed and timezone.now() >= thanked_until
 
 
-STORED_FIELDS = {field.name for field in fields(RespondentSession)} - {"resumed"}
+STORED_FIELDS = [
+    field.name for field in fields(RespondentSession) if field.name != "resumed"
+]
 
 
 def start_session(
@@ -88,9 +90,7 @@ def start_session(
     A person who `is_new` had none: no read at the store's cache.
     """
     give_up_seat(request, unless=session.respondent_id)
-    stored = asdict(session) | {"written_at": int(time.time())}
-    del stored["resumed"]
-    request.session["taking"] = stored
+    request.session["taking"] = _stored(session)
     # Written here and not by the middleware, which chooses the key too late.
     request.session.create()
     request.session.modified = False
@@ -115,9 +115,7 @@ def continue_session(request: HttpRequest, session: RespondentSession) -> None:
     if taking is None:
         start_session(request, session)
         return
-    stored = asdict(session) | {"written_at": int(time.time())}
-    del stored["resumed"]
-    request.session["taking"] = stored
+    request.session["taking"] = _stored(session)
     # Finishing the first part had shortened it.
     request.session.set_expiry(None)
     request.session.save()
@@ -126,6 +124,11 @@ def continue_session(request: HttpRequest, session: RespondentSession) -> None:
     sessions = caches[settings.SESSION_CACHE_ALIAS]
     live = f"live.{session.respondent_id}"
     sessions.set(live, request.session.session_key, settings.SESSION_COOKIE_AGE)
+
+
+def _stored(session: RespondentSession) -> dict[str, object]:
+    stored = {name: getattr(session, name) for name in STORED_FIELDS}
+    return stored | {"written_at": int(time.time())}
 
 
 def set_session_cookie(response: HttpResponse, request: HttpRequest) -> None:
@@ -375,5 +378,5 @@ def ends_previous_login(
 
 
 def _is_loaded_ahead(request: HttpRequest) -> bool:
-    purposes = (request.headers.get(name, "") for name in PURPOSE_HEADERS)
+    purposes = (request.META.get(name, "") for name in PURPOSE_HEADERS)
     return any("prefetch" in purpose for purpose in purposes)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 
@@ -18,6 +17,7 @@ from survey.taking.access_refusals import (
 )
 from survey.taking.page_save import is_own_origin
 from survey.taking.refusals import refusal
+from survey.taking.security_headers import never_cache
 from survey.taking.session import current_session, end_login
 from survey.taking.unavailable import retry_once, wants_json
 

@@ -19,8 +19,9 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from django.conf import settings
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 
+from survey.database.primary import primary, primary_cursor
 from survey.taking.prepared_statements import Parameter, execute
 
 # A page that was started in time may still arrive after the window closed.
@@ -189,8 +190,9 @@ def save_page(
     values: list[Parameter] = []
     for row in rows:
         values += (row.item_id, row.state, row.value)
+    connection = primary()
     try:
-        with connection.cursor() as cursor:
+        with primary_cursor() as cursor:
             if connection.vendor == "sqlite":
                 now = datetime.now(UTC)
                 adapt = connection.ops.adapt_datetimefield_value
@@ -248,7 +250,7 @@ def _explain_refusal(
 ) -> Receipt:
     """Tell a repeated save, whose rows are all stored, from a refusal. 1 statement."""
     items = [row.item_id for row in rows]
-    with connection.cursor() as cursor:
+    with primary().cursor() as cursor:
         cursor.execute(
             CURRENT_ROWS.format(items=", ".join(["%s"] * len(items))),
             [administration_id, *items, respondent_id, administration_id],

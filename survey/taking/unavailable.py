@@ -17,6 +17,7 @@ from django.db import (
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 
+from survey.database.primary import primary
 from survey.taking.places import known_place_of_state
 from survey.taking.published import SurveyNotFound
 
@@ -90,7 +91,7 @@ def run_with_retry(act: Callable[[], T]) -> T:
         raise ServiceUnavailable("sessions") from None
     # The driver keeps a connection's notices in a list, which is empty but for
     # warnings: looking at it costs a tenth of a microsecond.
-    notices = getattr(connection.connection, "notices", None)
+    notices = getattr(primary().connection, "notices", None)
     if notices:
         was_cancelled = any(UNREPLICATED in notice for notice in notices)
         notices.clear()
@@ -136,4 +137,5 @@ def seconds_until_retry() -> str:
 
 
 def wants_json(request: HttpRequest) -> bool:
-    return request.headers.get("Accept", "") == "application/json"
+    # `request.headers` would first convert all of them into a mapping.
+    return bool(request.META.get("HTTP_ACCEPT") == "application/json")

@@ -119,7 +119,9 @@ def stored_text(
     if not isinstance(value, str):
         raise BadAnswer("not_text")
     # PostgreSQL has no NUL in text, and UTF-8 no lone surrogates.
-    if "\0" in value or any("\ud800" <= c <= "\udfff" for c in value):
+    if "\0" in value or (
+        not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value)
+    ):
         raise BadAnswer("not_text")
     if kind == "text":
         if len(value) > LONGEST_TEXT:

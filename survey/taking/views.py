@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from http import HTTPStatus
 
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
-from django.middleware.csrf import get_token
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseRedirect,
+    JsonResponse,
+)
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
-from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import (
     csrf_exempt,
     csrf_protect,
@@ -27,7 +33,7 @@ from accounts.logos import send_logo
 from survey.database.routers import uses_forced_read_router
 from survey.models import PublishedSurvey
 from survey.people.access_codes import format_code
-from survey.taking import devices, rendering, resume_cookie
+from survey.taking import devices, messages, rendering, resume_cookie
 from survey.taking.access_refusals import (
     chosen_language,
     end_session,
@@ -37,13 +43,19 @@ from survey.taking.access_refusals import (
     refuse_other_person,
     refused_code,
 )
-from survey.taking.bootstrap import bootstrap_data, frame_context, language_of
+from survey.taking.bootstrap import (
+    frame_context,
+    language_of,
+    personal_data,
+    shared_data,
+)
 from survey.taking.completion import (
     count_stored_pages,
     finish,
     review,
     reviewed_fingerprint,
 )
+from survey.taking.csrf_tokens import get_token
 from survey.taking.language_names import languages_of, missing_language
 from survey.taking.login import LoginRefused
 from survey.taking.login_session import log_in, set_login_cookies, start_number_of
@@ -69,6 +81,7 @@ from survey.taking.saved_answers import (
     SessionEnded,
     read_saved_answers,
 )
+from survey.taking.security_headers import never_cache
 from survey.taking.session import (
     RespondentSession,
     continue_session,
@@ -83,6 +96,7 @@ from survey.taking.session import (
 from survey.taking.unavailable import retry_once, wants_json
 from survey.taking.without_javascript.tab import read_tab, review_addresses
 from survey.taking.wrong_codes import count_wrong_code
+from survey.templatetags.respondent_words import saved_text
 
 DIGEST = re.compile(r"[0-9a-f]{64}")
 COLOR = re.compile(r"[0-9a-f]{6}")
@@ -129,7 +143,7 @@ def _log_in(request: HttpRequest) -> HttpResponse:
     if wants_json(request):
         response = JsonResponse({"tag": session.tag, "csrf": get_token(request)})
     else:
-        response = redirect("survey_complete" if login.completed else "survey_display")
+        response = _redirect("survey_complete" if login.completed else "survey_display")
         definition = published_survey(login.digest).definition
         missing = missing_language(chosen_language(request), definition)
         if missing and not login.completed:
@@ -160,18 +174,19 @@ def survey_display(request: HttpRequest) -> HttpResponse:
     except SessionEnded as ended:
         return end_session(request, ended.reason)
     language = language_of(request, session, published)
-    data = bootstrap_data(request, session, published, saved, language)
+    person = personal_data(request, session, published, saved)
     if wants_json(request):
         if saved.completed_at:
             return JsonResponse(refusal("finished"), status=409)
-        return JsonResponse(data)
+        return JsonResponse(shared_data(published, language, saved.role, person))
     if saved.completed_at:
         return redirect("survey_complete")
     missing = missing_language(request.GET.get("missing", ""), published.definition)
     page = survey_page(
         session.digest,
+        language,
         saved.role,
-        data,
+        person,
         saved.place,
         missing,
         may_decline=saved.may_decline,
@@ -278,7 +293,7 @@ def survey_complete(request: HttpRequest) -> HttpResponse:
         finished = _finish(request, session, published, language)
         if finished is not None:
             return finished
-    context: dict[str, object] = {"languages": languages_of(published.definition)}
+    context: dict[str, object] = {}
     tab = read_tab(request, session)
     if tab is not None:
         addresses = review_addresses(tab, session, language)
@@ -304,8 +319,9 @@ def survey_complete(request: HttpRequest) -> HttpResponse:
         if is_finished:
             device = devices.device_of(request.COOKIES)
             context["next_part"] = next_part(session, saved, device)
-    context |= frame_context(published, language, role)
     if saved is None or tab is not None:
+        context |= frame_context(published, language, role)
+        context["languages"] = languages_of(published.definition)
         response = render(request, "survey/survey_complete.html", context)
     else:
         context["csrf_token"] = SimpleLazyObject(lambda: get_token(request))
@@ -393,6 +409,9 @@ def _review_context(
         "missing": result.gaps,
         "reviewed": result.reviewed,
         "review": None if saved.hidden else result,
+        "blank": len(result.blank),
+        "is_one_blank": len(result.blank) == 1,
+        "first_blank": result.blank[0] if result.blank else None,
     }
 
 
@@ -407,12 +426,17 @@ def _thanks_context(
         today=now.date().isoformat(),
         now=now.isoformat(timespec="seconds"),
     )
+    # The true moment would tell whether it was another device.
+    finished_at = saved.completed_at or now
     return {
         "tag": session.tag,
-        # The true moment would tell whether it was another device.
-        "finished_at": saved.completed_at or now,
-        "pages": pages,
-        "stored_pages": stored,
+        "finished_at": finished_at,
+        "saved_text": saved_text(
+            messages.messages_in(language, saved.role),
+            pages=pages,
+            stored=stored,
+            moment=finished_at,
+        ),
         "open_code": session.open_code,
         "personal_code": format_code(session.personal_code),
     }
@@ -442,7 +466,7 @@ def _finish(
     else:
         if not is_finished:
             return None
-        response = redirect("survey_complete")
+        response = _redirect("survey_complete")
         requested = request.POST.get("language", "")
         if requested in published.languages:
             response["Location"] += f"?language={requested}"
@@ -466,6 +490,15 @@ def _was_finished(
     # finished: an invalid one must not tell the two apart.
     reviewed = reviewed_fingerprint(session, request.POST.get("reviewed", ""))
     return saved.is_finished and reviewed == saved.fingerprint
+
+
+def _redirect(view: str) -> HttpResponse:
+    return HttpResponseRedirect(_address_of(view))
+
+
+@cache
+def _address_of(view: str) -> str:
+    return reverse(view)
 
 
 def _refuse_login(request: HttpRequest, refused: LoginRefused) -> HttpResponse:

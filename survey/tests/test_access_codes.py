@@ -87,6 +87,11 @@ def test_a_text_of_twelve_possible_symbols_is_a_code(typed):
     assert (normalise(typed) is not None) == (is_code and len(typed) <= 64)
 
 
+@given(st.text(alphabet="ABNZ29abnzoji01- \t\x1f", max_size=16))
+def test_a_code_typed_as_on_a_card_is_read_like_all_others(typed):
+    assert normalise(typed) == normalise(f"{typed}\u00ad")
+
+
 @given(st.text(max_size=100))
 def test_any_text_normalises_to_a_code_or_none(typed):
     code = normalise(typed)

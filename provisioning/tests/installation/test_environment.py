@@ -116,14 +116,14 @@ def test_a_package_may_be_recognised_by_a_file(missing, tmp_path):
     assert missing(listed) == ["none"]
 
 
-def test_the_tests_need_a_browser_as_well(missing, monkeypatch):
+def test_the_tests_need_a_browser_and_valgrind_as_well(missing, monkeypatch):
     monkeypatch.setattr(environment, "path_of_program", lambda name: "")
     assert missing() == []
     monkeypatch.setattr(environment, "freedesktop_os_release", lambda: {"ID": "debian"})
-    assert missing(for_tests=True) == [environment.BROWSER]
+    assert missing(for_tests=True) == [environment.COUNTER, environment.BROWSER]
     # No package of Ubuntu has one, and apt would install none of the others either.
     monkeypatch.setattr(environment, "freedesktop_os_release", lambda: {"ID": "ubuntu"})
-    assert missing(for_tests=True) == []
+    assert missing(for_tests=True) == [environment.COUNTER]
 
 
 def test_the_tests_need_the_program_that_checks_firewall_rules(missing, tmp_path):
@@ -141,8 +141,9 @@ def test_chromium_does_if_its_headless_shell_cannot_be_installed(
 
     missing(listed)
     monkeypatch.setattr(environment, "install_packages", refuse)
+    there = ("chromium", environment.COUNTER)
     monkeypatch.setattr(
-        environment, "path_of_program", lambda name: name if name == "chromium" else ""
+        environment, "path_of_program", lambda name: name if name in there else ""
     )
     if listed:
         with pytest.raises(Refusal):

@@ -1708,6 +1708,19 @@ def test_a_worker_is_small_and_starts_fast(stack):
     assert len(set(before) - set(after)) == len(set(after) - set(before)) == 1
 
 
+def test_no_kind_of_request_costs_more_instructions_than_are_kept(stack):
+    done = run(
+        stack.checkout,
+        *("run", "instructions", "--against"),
+        seconds=600,
+        GROUNDSWELL_STACK=str(stack.home),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    if "Nothing is compared" in done.stdout:
+        pytest.skip(done.stdout.strip())
+    assert json.loads(done.stdout.splitlines()[-1])["save_instructions"] > 0
+
+
 def changed_tasks(stack: Stack) -> list[str]:
     """Return the tasks of the last `up` that changed something."""
     log = (stack.home / "provisioning.log").read_text()

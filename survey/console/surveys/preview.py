@@ -52,6 +52,7 @@ from survey.taking.review import find_gaps
 from survey.taking.saved_answers import SavedAnswers, now_in_microseconds
 from survey.taking.session import RespondentSession
 from survey.taking.unavailable import wants_json
+from survey.templatetags.respondent_words import saved_text
 
 # Compiled drafts are cached in the process, for so many seconds.
 DRAFT_LIFETIME = 20
@@ -182,10 +183,16 @@ def show_complete(request: HttpRequest, preview: Preview) -> HttpResponseBase:
         numbers = range(1, len(definition["pages"]) + 1)
         frame |= {
             "missing": find_gaps(definition, missing, preview.language, {}, numbers),
-            "finished_at": timezone.now() if "finished" in request.GET else None,
-            "pages": _number(request.GET["pages"]),
-            "stored_pages": _number(request.GET["pages"]),
         }
+        if "finished" in request.GET:
+            now, pages = timezone.now(), _number(request.GET["pages"])
+            frame["finished_at"] = now
+            frame["saved_text"] = saved_text(
+                cast("dict[str, str]", frame["words"]),
+                pages=pages,
+                stored=pages,
+                moment=now,
+            )
     data = {**shell_data(request, preview), "answers": {}}
     context = {**frame, "take": data, "addresses": review_links(preview)}
     return _framed(request, preview, render(request, template, context))
@@ -211,9 +218,8 @@ def shell_data(request: HttpRequest, preview: Preview) -> dict[str, object]:
         role=Role.STUDENT,
     )
     digest = salted_hmac("survey.console.preview", preview.secret, algorithm="sha256")
-    data = bootstrap.bootstrap_data(
-        request, session, published, saved, preview.language
-    )
+    person = bootstrap.personal_data(request, session, published, saved)
+    data = bootstrap.shared_data(published, preview.language, saved.role, person)
     if preview.is_test:
         # Not among the words of a tab, which may change its language.
         words = messages.messages_in(preview.language)

@@ -12,9 +12,9 @@ from hashlib import sha256
 
 from django.core.signing import BadSignature, Signer
 from django.http import HttpRequest
-from django.middleware.csrf import get_token
 
 from survey.fieldwork.open_codes.lookup import KnownCode
+from survey.taking.csrf_tokens import get_token
 from survey.taking.login import LoginRefused
 
 SALT = "survey.open_codes.form"

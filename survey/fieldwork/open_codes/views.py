@@ -9,10 +9,8 @@ from http import HTTPStatus
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
-from django.middleware.csrf import rotate_token
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import (
     csrf_exempt,
     csrf_protect,
@@ -38,6 +36,7 @@ from survey.taking.access_refusals import (
     refusal_message,
     refused_code,
 )
+from survey.taking.csrf_tokens import rotate_token
 from survey.taking.language_names import (
     languages_of,
     missing_language,
@@ -46,6 +45,7 @@ from survey.taking.language_names import (
 from survey.taking.login import LoginRefused
 from survey.taking.login_session import begin_session, set_login_cookies
 from survey.taking.published import published_survey
+from survey.taking.security_headers import never_cache
 from survey.taking.session import current_session, has_just_begun
 from survey.taking.unavailable import retry_once
 from survey.taking.wrong_codes import count_wrong_code

@@ -102,10 +102,11 @@ class RuleState:
 
     def visible_pages(self) -> set[int]:
         """Return the numbers, from 1, of the pages on which anything shows."""
+        relevant = self.relevant
         return {
             item["page"]
             for name, item in self.definition["items"].items()
-            if item["kind"] in VISIBLE and self.relevant.get(name, False)
+            if item["kind"] in VISIBLE and relevant.get(name, False)
         }
 
     def choice_label(self, name: str, value: str) -> str:
@@ -128,24 +129,25 @@ class RuleState:
         return labels.get(self.language) or labels.get(first) or option["value"]
 
     def compute_values(self, names: Iterable[str], answers: Mapping[str, str]) -> None:
+        items, values = self.definition["items"], self.values
         for name in names:
-            item = self.definition["items"][name]
+            item = items[name]
             # Most items have no rules, and asking costs as much as the rest.
             relevant = "relevant" not in item or self.holds(item, "relevant", True)
             self.relevant[name] = relevant
             if not relevant:
-                self.values[name] = ""
+                values[name] = ""
             elif item["kind"] == "hidden":
-                self.values[name] = str(item.get("default", ""))
+                values[name] = str(item.get("default", ""))
             elif is_computed(item):
                 expr = self.rule(item, "calculation")
                 value = "" if expr is None else self.value_of(expr)
                 # As ODK stores it: NaN is no answer.
                 not_a_number = isinstance(value, float) and math.isnan(value)
                 text = "" if not_a_number else to_text(value)
-                self.values[name] = text[:MAX_VALUE_LENGTH]
+                values[name] = text[:MAX_VALUE_LENGTH]
             else:
-                self.values[name] = answers.get(name) or ""
+                values[name] = answers.get(name) or ""
 
     def find_problems(self, names: Iterable[str]) -> None:
         for name in names:
@@ -162,9 +164,15 @@ class RuleState:
                 self.problems[name] = "constraint"
 
     def is_offered(self, name: str, value: str) -> bool:
-        if self.item(name)["kind"] != "select_multiple":
-            for option in self.options(name):
-                if option["value"] == value and self.offers(name, option):
+        item = self.definition["items"][name]
+        if item["kind"] != "select_multiple":
+            # As in `compute_values`, of most items.
+            is_filtered = "choice_filter" in item
+            options = self.definition["option_sets"].get(item.get("option_set", ""), ())
+            for option in options:
+                if option["value"] == value and (
+                    not is_filtered or self.offers(name, option)
+                ):
                     return True
             return False
         chosen = set(value.split(" "))

@@ -15,7 +15,6 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
 from survey.database.routers import uses_forced_read_router
@@ -39,6 +38,7 @@ from survey.taking.saved_answers import (
     SessionEnded,
     read_saved_answers,
 )
+from survey.taking.security_headers import never_cache
 from survey.taking.session import (
     RespondentSession,
     current_session,

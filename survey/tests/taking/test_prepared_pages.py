@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import re
 from functools import lru_cache
+from html import unescape
 
 import pytest
 from django.template.loader import render_to_string
+from django.utils.html import json_script
 
 from survey.taking import prepared_pages
+from survey.taking.bootstrap import frame_context
+from survey.taking.language_names import languages_of
 from survey.taking.prepared_pages import (
     MARK,
     fill_in,
-    prepared_frame,
-    prepared_login,
-    prepared_survey,
+    members_of,
+    split_page,
 )
+from survey.taking.published import published_survey
 from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser
 
 SECRET = "Only Maya wrote this"
@@ -23,15 +28,12 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
-def prepared(monkeypatch):
+def prepared(monkeypatch, settings):
     """Prepare pages as in production, where bundles are built offline."""
-    for name, cached in {
-        "render_login": prepared_login,
-        "render_survey": prepared_survey,
-        "render_frame": prepared_frame,
-    }.items():
-        fresh = lru_cache(cached.__wrapped__)
-        monkeypatch.setattr(prepared_pages, name, fresh)
+    settings.COMPRESS_OFFLINE = True
+    for name in ("login", "survey", "frame", "complete"):
+        fresh = lru_cache(getattr(prepared_pages, f"render_{name}"))
+        monkeypatch.setattr(prepared_pages, f"prepared_{name}", fresh)
 
 
 def test_the_second_person_gets_only_their_own_page(maya, noor):
@@ -69,41 +71,82 @@ def test_the_login_page_has_a_token_of_its_own_and_the_time():
 
 
 def test_what_is_filled_in_is_escaped():
-    page = f"<p>{prepared_pages.TAG}</p>"
+    page = split_page(f"<p>{prepared_pages.TAG}</p>")
     filled = fill_in(page, {prepared_pages.TAG: "<script>"})
-    assert filled == "<p>&lt;script&gt;</p>"
+    assert filled == b"<p>&lt;script&gt;</p>"
 
 
-def answered_pages(*people, last=(SECRET, "x")):
+def test_answers_are_filled_in_as_json_is_written_into_a_page():
+    person = {"answers": {"q1": "</script><!-- & \u2028 ñ", "q2": None}, "shown": [[1]]}
+    script = json_script(person, "take")
+    assert members_of(person) == script[script.index("{") + 1 : script.rindex("}")]
+    assert "</script>" in json.dumps(person)
+
+
+def test_the_data_of_a_page_are_those_that_a_running_tab_renews(maya):
+    browser = Browser().log_in(maya)
+    browser.save(1, {**FIRST_PAGE, "comment": SECRET}, browser.bootstrap()["revision"])
+    page = browser.get("/take/").content.decode()
+    [script] = re.findall(r'<script id="take" type="[^"]*">(.*?)</script>', page)
+    renewed = browser.get("/take/", headers={"accept": "application/json"}).content
+    changing = ("csrf", "now", "revision")
+    in_page, in_tab = json.loads(script), json.loads(renewed)
+    assert list(in_page) == list(in_tab) and SECRET in script
+    assert {key: in_page[key] for key in in_page if key not in changing} == {
+        key: in_tab[key] for key in in_tab if key not in changing
+    }
+
+
+def answered_pages(*people, last=(SECRET, "x"), first=FIRST_PAGE):
     """Return each person's review, and the page after finishing."""
     for person, text in zip(people, last, strict=False):
         browser = Browser().log_in(person)
         base = browser.bootstrap()["revision"]
-        pages = [FIRST_PAGE, SECOND_PAGE, {"last": text}]
+        pages = [first, SECOND_PAGE, {"last": text}]
         for number, answers in enumerate(pages, start=1):
             assert browser.save(number, answers, base + number).status_code == 200
-        review = browser.get("/take/complete/?language=en")
-        finishing = {"reviewed": review.context["reviewed"]}
+        review = browser.get("/take/complete/?language=en").content.decode()
+        [reviewed] = re.findall('name="reviewed" value="([^"]+)"', review)
+        finishing = {"reviewed": unescape(reviewed)}
         assert browser.post("/take/complete/", finishing).status_code == 302
-        yield review.content.decode()
+        yield review
         yield browser.get("/take/complete/?language=en").content.decode()
 
 
 def test_the_second_person_reviews_and_is_thanked_alone(maya, noor):
     first_review, first_thanks, review, thanks = answered_pages(maya, noor)
-    assert prepared_pages.render_frame.cache_info().hits
+    assert prepared_pages.prepared_complete.cache_info().hits
     assert SECRET in first_review and SECRET not in review + thanks + first_thanks
     tags = [re.search(r'data-tag="(\w+)"', page)[1] for page in (first_review, review)]
     assert tags[0] not in review + thanks and tags[1] in review and tags[1] in thanks
     assert MARK not in first_review + first_thanks + review + thanks
 
 
-def test_a_prepared_page_is_the_whole_template(maya, noor, lincoln, monkeypatch):
+@pytest.mark.parametrize(
+    ("answers", "kind"),
+    [
+        ({"comment": "Nothing"}, prepared_pages.ALL_ANSWERED),
+        ({}, prepared_pages.ONE_BLANK),
+        ({"why_art": None}, prepared_pages.SOME_BLANK),
+    ],
+)
+def test_a_prepared_page_is_the_whole_template(
+    maya, noor, lincoln, monkeypatch, answers, kind
+):
     """But for what is of the person and the moment."""
+    kinds, first = [], FIRST_PAGE | answers
 
     def render_at_once(digest, language, role, context, place):
+        kinds.append(prepared_pages.kind_of(context))
+        published = published_survey(digest)
         return render_to_string(
-            "survey/survey_complete.html", {**context, "place": place}
+            "survey/survey_complete.html",
+            {
+                **frame_context(published, language, role),
+                "languages": languages_of(published.definition),
+                **context,
+                "place": place,
+            },
         )
 
     def comparable(page: str) -> str:
@@ -112,7 +155,17 @@ def test_a_prepared_page_is_the_whole_template(maya, noor, lincoln, monkeypatch)
 
     noor.school = lincoln
     noor.save()
-    prepared = [comparable(page) for page in answered_pages(maya)]
+    prepared = [comparable(page) for page in answered_pages(maya, first=first)]
     monkeypatch.setattr("survey.taking.views.complete_page", render_at_once)
-    whole = [comparable(page) for page in answered_pages(noor)]
+    whole = [
+        comparable(page) for page in answered_pages(noor, last=(SECRET,), first=first)
+    ]
     assert prepared == whole
+    assert kinds == [kind, prepared_pages.THANKS]
+
+
+def test_what_differs_in_more_than_texts_is_rendered_for_each_person(maya, noor):
+    browser = Browser().log_in(maya)
+    review = browser.get("/take/complete/?language=en").content.decode()
+    assert prepared_pages.prepared_complete.cache_info().currsize == 0
+    assert 'class="missing"' in review or 'class="unopened"' in review
