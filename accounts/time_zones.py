@@ -34,14 +34,6 @@ def zone_of(district: District | None) -> tzinfo:
     return zone_named(district.time_zone if district else "")
 
 
-def zone_of_district(district_id: int | None) -> tzinfo:
-    """Return the zone of the district with this key. 1 statement, or none."""
-    if district_id is None:
-        return zone_of(None)
-    names = District.objects.filter(pk=district_id).values_list("time_zone", flat=True)
-    return zone_named(names.first() or "")
-
-
 def in_zone(zone: tzinfo) -> AbstractContextManager[None]:
     """Show times in this zone, as `timezone.localtime` and templates write them."""
     return timezone.override(zone)

@@ -172,7 +172,8 @@ def components() -> list[Component]:
 
 
 def packages() -> Iterator[Component]:
-    installed = {canonical(each.name): each for each in _installed()}
+    folders = [*map(str, VENV.glob("lib/python3*/site-packages"))]
+    installed = {canonical(each.name): each for each in distributions(path=folders)}
     listed: set[str] = set()
     for use, requirements in LOCKS.items():
         locked = locked_packages(lock_of(requirements))
@@ -195,10 +196,6 @@ def packages() -> Iterator[Component]:
                 sha256=digests,
                 texts=tuple(_texts_of(distribution)),
             )
-
-
-def _installed() -> Iterator[Distribution]:
-    yield from distributions(path=[*map(str, VENV.glob("lib/python3*/site-packages"))])
 
 
 def locked_packages(path: Path) -> Mapping[tuple[str, str], tuple[str, ...]]:

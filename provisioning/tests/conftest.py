@@ -45,7 +45,7 @@ def copied(folder: Path) -> Path:
 
 
 def equipped(checkout: Path) -> Path:
-    """With a complete `.venv`, borrowed from the tests that run here."""
+    """With a complete `.venv` and the help site, borrowed from this checkout."""
     venv = checkout / ".venv"
     (venv / "installed").mkdir(parents=True)
     for borrowed in ("bin", "lib"):
@@ -53,6 +53,9 @@ def equipped(checkout: Path) -> Path:
     shutil.copy(Path(sys.prefix) / "pyvenv.cfg", venv)
     for requirements in (PRODUCTION, TESTS, STACK):
         (venv / "installed" / stamp_of(requirements).name).touch()
+    # Built from the same sources; a command would build it again.
+    if (ROOT / ".help" / "digest").exists():
+        shutil.copytree(ROOT / ".help", checkout / ".help")
     return checkout
 
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
 
 from reports.rasch.conditional import ConditionalLikelihood
 from reports.rasch.responses import Floats, ResponseTable
@@ -107,6 +106,9 @@ def optimum(
     start: Floats,
 ) -> tuple[Floats, Floats]:
     """Return the parameters at the minimum, and their precision."""
+    # It takes half a second to import, and most processes only read results.
+    from scipy.optimize import minimize
+
     # The information takes as long as ten gradients. So Newton's steps are
     # taken with that of the start, which the search corrects as it goes.
     ridge = SMALLEST_INFORMATION * np.eye(len(start))

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import CubicSpline
 
 from reports.rasch.responses import Floats, Integers, ResponseTable
 
@@ -164,6 +163,9 @@ def _solve_chunk(
 
 def _continue_curve(scores: Integers, mle: Floats) -> Floats:
     """Fill in the ends, from the natural spline through the measures of a pattern."""
+    # As in `reports.rasch.calibration`.
+    from scipy.interpolate import CubicSpline
+
     known = np.isfinite(mle)
     if known.sum() < SCORES_OF_A_CURVE:
         return mle

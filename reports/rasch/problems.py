@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
 from reports.rasch.responses import ResponseTable
 
@@ -36,6 +34,10 @@ def examine(table: ResponseTable) -> list[Problem]:
     answered both, or there is a chain of such items. Of several groups of linked
     items all but the largest are excluded.
     """
+    # As in `reports.rasch.calibration`.
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
     problems = []
     for item in range(table.items):
         counts = table.category_counts(item)

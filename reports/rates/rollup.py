@@ -171,17 +171,7 @@ def _store(
         changed += rows_changed
         groups_as_of = groups[administration.pk].as_of
         if as_of >= administration.opens_at and groups[administration.pk].is_complete:
-            rates = SchoolRate.objects.filter(
-                administration=administration, eligible__gt=0
-            )
-            if groups_as_of is not None:
-                # Schools whose first roster came after the opening.
-                rates = rates.filter(at_opening=0)
-            if schools := list(rates.values_list("school", flat=True)):
-                # How many people are in each group decides what is hidden.
-                for model in (SchoolRate, GradeRate):
-                    rows = model._default_manager.filter(administration=administration)
-                    rows.filter(school__in=schools).update(at_opening=F("eligible"))
+            _store_sizes_at_opening(administration, is_first=groups_as_of is None)
             groups_as_of = groups_as_of or as_of
         last = None if rows_changed else stored.get(administration.pk)
         roll_ups.append(
@@ -200,6 +190,18 @@ def _store(
         update_fields=["as_of", "written_at", "changed_at", "groups_as_of"],
     )
     return changed
+
+
+def _store_sizes_at_opening(administration: Administration, *, is_first: bool) -> None:
+    """Keep how many people are in each group, which decides what is hidden."""
+    rates = SchoolRate.objects.filter(administration=administration, eligible__gt=0)
+    if not is_first:
+        # Schools whose first roster came after the opening.
+        rates = rates.filter(at_opening=0)
+    if schools := list(rates.values_list("school", flat=True)):
+        for model in (SchoolRate, GradeRate):
+            rows = model._default_manager.filter(administration=administration)
+            rows.filter(school__in=schools).update(at_opening=F("eligible"))
 
 
 def supplied_counts(
@@ -231,19 +233,11 @@ def _store_administration(
     supplied: Mapping[tuple[int, int], tuple[str, int]],
     percent_of: Callable[[int, int], int | None],
 ) -> int:
-    # Schools with people or a count, and those that could still invite some.
-    listed = schools_listed(administration, timezone.now())
-    districts = dict(listed.values_list("pk", "district"))
     counted = {school for key, school in supplied if key == administration.pk}
-    elsewhere = (
-        counts.schools.keys()
-        | counts.opted_out.keys()
-        | counts.awaiting_consent.keys()
-        | counted
-    ) - districts.keys()
-    schools = School.objects.filter(pk__in=elsewhere)
-    districts |= dict(schools.values_list("pk", "district"))
-
+    counted |= (
+        counts.schools.keys() | counts.opted_out.keys() | counts.awaiting_consent.keys()
+    )
+    districts = _schools_with_rates(administration, counted)
     students = students_by_school(administration)
     is_count = administration.denominator == Denominator.COUNT
     is_module = administration.module_of_id is not None
@@ -286,6 +280,19 @@ def _store_administration(
         + synchronise(GradeRate, administration, GRADE_COLUMNS, grades)
         + synchronise(Curve, administration, CURVE_COLUMNS, curves)
     )
+
+
+def _schools_with_rates(
+    administration: Administration, counted: set[int]
+) -> dict[int, int]:
+    """Return schools with people or a count, and those that could still invite some.
+
+    With their districts. 2 statements.
+    """
+    listed = schools_listed(administration, timezone.now())
+    districts = dict(listed.values_list("pk", "district"))
+    elsewhere = School.objects.filter(pk__in=counted - districts.keys())
+    return districts | dict(elsewhere.values_list("pk", "district"))
 
 
 def rates_of_followed_round(

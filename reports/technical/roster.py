@@ -66,16 +66,12 @@ def roster_groups(
             for place, number in enumerate(numbers):
                 counts[attribute, str(values.get(attribute, "")), place] += number
     groups = sorted(
-        {key[:2] for key in counts}, key=lambda key: _order(key, attributes)
+        {key[:2] for key in counts}, key=lambda key: (attributes.index(key[0]), key[1])
     )
     return [
         RosterGroup(*key, counts[*key, 0], counts[*key, 1], counts[*key, 2])
         for key in groups
     ]
-
-
-def _order(key: tuple[str, str], attributes: Sequence[str]) -> tuple[int, str]:
-    return attributes.index(key[0]), key[1]
 
 
 def roster_weights(

@@ -1,4 +1,4 @@
-"""The development settings; production does not need the toolbar."""
+"""The development settings; what production needs late, or not at all."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ print(json.dumps({
 # Simulates that the toolbar is not installed.
 WITHOUT = "import sys; sys.modules['debug_toolbar'] = None\n"
 IMPORT = """
-import json, django
+import json, sys, django
 from importlib import import_module
 django.setup()
 from django.conf import settings
@@ -38,7 +38,16 @@ import_module(settings.ROOT_URLCONF)
 names = ("embedded", "respondent_pool")
 modules = [settings, *(import_module(f"settings.{name}") for name in names)]
 installed = ["debug_toolbar" in module.INSTALLED_APPS for module in modules]
-print(json.dumps({"installed": installed}))
+
+def large():
+    return [name for name in ("fpdf", "scipy.optimize") if name in sys.modules]
+
+at_first = large()
+import numpy as np
+from reports.rasch.calibration import optimum
+import_module("survey.people.certificates.pdf")
+optimum(lambda x: (x @ x, 2 * x), lambda x: 2 * np.eye(1), np.ones(1))
+print(json.dumps({"installed": installed, "at_first": at_first, "later": large()}))
 """
 
 
@@ -83,9 +92,20 @@ def test_development_uses_the_stacks_servers_if_configured(tmp_path):
     assert page["status"] == 200
 
 
-def test_other_settings_do_not_need_the_toolbar(tmp_path):
-    page = answer("settings.stack", tmp_path, WITHOUT + IMPORT, **SECRETS)
-    assert page == {"installed": [False, False, False]}
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    return answer("settings.stack", folder, WITHOUT + IMPORT, **SECRETS)
+
+
+def test_other_settings_do_not_need_the_toolbar(imported):
+    assert imported["installed"] == [False, False, False]
+
+
+def test_a_process_has_large_libraries_only_once_it_draws_or_calibrates(imported):
+    assert imported["at_first"] == []
+    # The twin: with them it would have 60 MB more from its start.
+    assert imported["later"] == ["fpdf", "scipy.optimize"]
 
 
 def test_development_needs_the_toolbar(tmp_path):

@@ -227,16 +227,7 @@ def restore(
     home = stack_folder(str(to))
     if home.exists() and any(home.iterdir()):
         raise Refusal(f"{home} is not empty; name another folder")
-    if not (folder / "secrets" / "backup_passphrase").exists():
-        raise Refusal(
-            f"{folder}/secrets has no backup_passphrase, without which no backup can be"
-            " read; restore the keys first (docs/guides/backups.md)"
-        )
-    options = merge_options(folder, None, settings)
-    if not (folder / "etc" / "backup").exists():
-        # The stack is lost; its keys were brought back.
-        variables = variables_of(folder, options) | {"files_only": True}
-        run_playbook(folder, variables, "--tags=files", quietly=True)
+    options = configured(folder, settings)
     host, repository = read_host(folder), Repository.of_stack(folder)
     # A fleet's host knows it from the playbook alone.
     has_bucket = bool(options.settings.get("files_bucket") or host.get("files_bucket"))
@@ -281,6 +272,20 @@ def restore(
         " docs/guides/backups.md says how to copy rows out of it"
     )
     return 0
+
+
+def configured(folder: Path, settings: Sequence[tuple[str, str]]) -> StackOptions:
+    """Write the files of a stack if only its keys are left, and return its options."""
+    if not (folder / "secrets" / "backup_passphrase").exists():
+        raise Refusal(
+            f"{folder}/secrets has no backup_passphrase, without which no backup can be"
+            " read; restore the keys first (docs/guides/backups.md)"
+        )
+    options = merge_options(folder, None, settings)
+    if not (folder / "etc" / "backup").exists():
+        variables = variables_of(folder, options) | {"files_only": True}
+        run_playbook(folder, variables, "--tags=files", quietly=True)
+    return options
 
 
 def restore_files(

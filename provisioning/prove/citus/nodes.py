@@ -122,8 +122,7 @@ def variables_of(run: Path, programs: Path, *, backs_up: bool) -> dict[str, obje
         "initdb_options": "--no-sync",
         "backup_repository": "posix" if backs_up else "none",
         # Those of the one primary are granted, which names the tables of its release.
-        "taking_grants": [],
-        "reports_grants": [],
+        "model_grants": [],
     }
 
 

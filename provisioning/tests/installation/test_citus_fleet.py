@@ -161,13 +161,6 @@ def test_programs_are_told_and_call_the_coordinator_alone(cluster):
     assert set(re.findall(r"server \S+ ([0-9.]+):5432", proxy)) == COORDINATOR
 
 
-def test_a_fleet_with_one_database_is_told_that_it_is_one(tmp_path):
-    render_fleet(tmp_path, "--limit=web1,db1", "--skip-tags=web,haproxy")
-    assert "GROUNDSWELL_DISTRIBUTED=false" in read(tmp_path, "web1/app/taking.env")
-    written = [path for path in (tmp_path / "db1/etc").rglob("*") if path.is_file()]
-    assert not [path.name for path in written if "citus." in path.read_text()]
-
-
 def test_staffs_roles_get_the_settings_of_a_cluster_in_the_same_transaction(cluster):
     roles = read(cluster, "node1a/database/roles.sql")
     for role in ("groundswell", "console", "worker"):

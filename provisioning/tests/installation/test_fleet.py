@@ -18,18 +18,47 @@ import yaml
 
 from provisioning.installation.environment import PYTHON, ROLES, path_of_program
 from provisioning.installation.playbook import ANSIBLE, ansible_environment
+from provisioning.installation.stack_folder import environment_of
 from provisioning.tests.installation.rendered_files import (
     EXAMPLE_FLEET,
     play,
     render_fleet,
-    render_web,
+)
+
+# Each host that differs from the others in more than its address: the last database
+# makes the backups, the first web server migrates, and one worker has the scheduler.
+DATABASE_HOSTS = ("db1", "db3")
+RENDERED = (
+    *DATABASE_HOSTS,
+    *("cache1", "queue1", "web1", "web2", "worker1", "worker2", "load1"),
 )
 
 
 @pytest.fixture(scope="module")
 def fleet() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="gs-", dir="/tmp"))
-    render_fleet(folder)
+    render_fleet(folder, f"--limit={','.join(RENDERED)}", nginx_version="1.26.3")
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def changed_fleet() -> Iterator[Path]:
+    """Some hosts, with what an owner may choose instead, rendered together."""
+    folder = Path(tempfile.mkdtemp(prefix="gs-", dir="/tmp"))
+    render_fleet(
+        folder,
+        "--limit=db3,web2,worker1",
+        "--skip-tags=failover,kernel,chrony,haproxy,pgbouncer",
+        nginx_version="1.22.1",
+        untracked=False,
+        files_bucket="",
+        files_shared=True,
+        files_gid=2001,
+        backup_repository="host",
+        backup_host="10.0.0.71",
+        allowed_hosts=".example.org",
+    )
     yield folder
     shutil.rmtree(folder)
 
@@ -49,7 +78,6 @@ def test_each_host_has_its_own_programs_only(fleet):
     database = {"database", "etcd", "clock", "watch", "backup"}
     assert {host: names - {"logs"} for host, names in programs.items()} == {
         "db1": database,
-        "db2": database,
         "db3": database,
         "cache1": {"memcached", "redis", "redis-messages"},
         "queue1": {"rabbitmq"},
@@ -180,9 +208,9 @@ ADDRESSES = DATABASES | WEB_AND_WORKER | CACHE_AND_QUEUE | {"10.0.0.61"}
     [
         ("db1", "5432", DATABASES | WEB_AND_WORKER),
         ("db3", "5432", DATABASES | WEB_AND_WORKER),
-        ("db2", "8008", DATABASES | WEB_AND_WORKER),
-        ("db2", "2379", DATABASES),
-        ("db2", "2380", DATABASES),
+        ("db1", "8008", DATABASES | WEB_AND_WORKER),
+        ("db3", "2379", DATABASES),
+        ("db1", "2380", DATABASES),
         ("cache1", "11211", WEB_AND_WORKER),
         ("cache1", "6379", WEB_AND_WORKER),
         ("queue1", "5671", WEB_AND_WORKER),
@@ -247,7 +275,7 @@ def test_firewall_rules_can_be_loaded(fleet):
 
 def test_every_host_asks_the_organisations_servers_for_the_time(fleet):
     hosts = [path for path in fleet.iterdir() if (path / "etc").is_dir()]
-    assert len(hosts) == 10
+    assert {host.name for host in hosts} == set(RENDERED)
     for host in hosts:
         written = (host / "etc/chrony/chrony.conf").read_text()
         servers = re.findall("^server (.*) iburst$", written, re.MULTILINE)
@@ -280,36 +308,51 @@ def test_private_files_are_in_a_bucket(fleet):
         written = (fleet / host / "etc" / "app" / f"{name}.env").read_text()
         assert f"GROUNDSWELL_FILES_BUCKET='{bucket}?region=us-east-1'" in written
         assert "GROUNDSWELL_FILES_ADDRESS='/private-files/'" in written
-    assert "KEY:SECRET" not in (fleet / "web1/etc/app/taking.env").read_text()
+    # Nor does any other program have the secret.
+    for host, names in (("web1", {"console"}), ("worker1", {"worker"})):
+        environments = (fleet / host / "etc" / "app").glob("*.env")
+        with_secret = {p.stem for p in environments if "KEY:SECRET" in p.read_text()}
+        assert with_secret - {"manage"} == names
+    described = (fleet / "worker1/etc/backup/backup.json").read_text()
+    assert '"files": ""' in described
+    # A restore asks for the journal of erasures.
+    assert '"files_bucket": true' in described
+
+
+def test_storage_of_another_host_is_verified(fleet):
     nginx = (fleet / "web2/etc/nginx/nginx.conf").read_text()
     assert "set $files_server s3.us-east-1.amazonaws.com;" in nginx
+    assert "proxy_pass https://$files_server/$stored$is_args$args;" in nginx
+    assert "proxy_ssl_verify on;" in nginx
+    assert "alias" not in nginx.partition("private-files")[2].partition("}")[0]
 
 
-def test_private_files_may_be_in_a_shared_folder(tmp_path):
-    nfs = {"files_bucket": "", "files_shared": True, "files_gid": 2001}
-    skipped = "firewall,kernel,chrony,haproxy,pgbouncer"
-    options = ("--limit=web2,worker1", f"--skip-tags={skipped}")
-    render_fleet(tmp_path, *options, **nfs)
-    shared = tmp_path / "shared"
+def test_private_files_may_be_in_a_shared_folder(changed_fleet):
+    shared = changed_fleet / "shared"
     for path in ("web2/etc/app/console.env", "worker1/etc/app/worker.env"):
-        written = (tmp_path / path).read_text()
+        written = (changed_fleet / path).read_text()
         assert f"GROUNDSWELL_FILES='{shared}'" in written
         assert "GROUNDSWELL_FILES_ADDRESS='/private-files/'" in written
-    nginx = (tmp_path / "web2/etc/nginx/nginx.conf").read_text()
+    nginx = (changed_fleet / "web2/etc/nginx/nginx.conf").read_text()
     assert f"alias {shared}/;" in nginx
     for folder in (shared, shared / "incoming"):
         assert folder.stat().st_mode & 0o777 == 0o700
-    assert (
-        "program:backup]"
-        in (tmp_path / "worker1/etc/backup/supervisor.ini").read_text()
-    )
+    schedule = (changed_fleet / "worker1/etc/backup/supervisor.ini").read_text()
+    assert "program:backup]" in schedule
 
 
-def test_the_application_sends_files_if_nginx_is_another_user(tmp_path):
-    home = tmp_path / "home"
-    render_web(home)
-    assert "FILES_ADDRESS=''" in (home / "etc/app/console.env").read_text()
-    assert "/private-files/" not in (home / "etc/nginx/nginx.conf").read_text()
+def test_a_fleet_with_one_database_is_told_that_it_is_no_cluster(fleet):
+    text = (fleet / "web1/etc/app/taking.env").read_text()
+    assert "GROUNDSWELL_DISTRIBUTED=false" in text
+    written = [path for path in (fleet / "db1/etc").rglob("*") if path.is_file()]
+    assert not [path.name for path in written if "citus." in path.read_text()]
+
+
+def test_links_begin_with_the_first_name(changed_fleet):
+    written = environment_of(changed_fleet / "worker1", "worker")
+    assert written["GROUNDSWELL_URL"] == "https://example.org"
+    assert written["GROUNDSWELL_EMAIL_FROM"].endswith("@example.org>")
+    assert written["GROUNDSWELL_TIME_ZONE"] == "America/Chicago"
 
 
 def test_workers_read_reports_with_a_read_only_role(fleet):
@@ -438,11 +481,8 @@ def test_connections_between_servers_take_no_place_in_the_kernels_table(fleet):
     assert (as_written, all_tracked > 0) == (0, True)
 
 
-def test_an_owner_whose_rules_need_tracking_keeps_it(tmp_path):
-    skipped = "web,application,kernel,chrony,haproxy,pgbouncer"
-    options = ("--limit=web1", f"--skip-tags={skipped}")
-    render_fleet(tmp_path, *options, untracked=False)
-    rules = (tmp_path / "web1/etc/firewall/rules.nft").read_text()
+def test_an_owner_whose_rules_need_tracking_keeps_it(changed_fleet):
+    rules = (changed_fleet / "web2/etc/firewall/rules.nft").read_text()
     assert "notrack" not in rules
     assert "ct count over" in rules
 
@@ -488,14 +528,15 @@ def test_one_host_migrates_and_one_runs_the_scheduler(fleet):
 
     hosts = ("web1", "web2", "worker1")
     assert [has(host, "app/release", "migrate") for host in hosts] == [1, 0, 0]
-    assert has("worker1", "worker/supervisor.ini", "[program:beat]")
+    beats = ["worker/supervisor.ini", "[program:beat]"]
+    assert [has(host, *beats) for host in ("worker1", "worker2")] == [1, 0]
 
 
 def test_a_fleet_ships_with_promise_a2_and_two_standbys(fleet):
     cluster = yaml.safe_load((fleet / "db1/etc/database/dcs.yml").read_text())
     assert cluster["synchronous_mode"]
     assert cluster["synchronous_mode_strict"]
-    members = yaml.safe_load((fleet / "db2/etc/database/patroni.yml").read_text())
+    members = yaml.safe_load((fleet / "db3/etc/database/patroni.yml").read_text())
     assert len(members["etcd"]["hosts"]) == 3
     # A new cluster begins with what `configure` writes into an existing one.
     assert members["bootstrap"]["dcs"] == cluster
@@ -553,7 +594,7 @@ def test_nginx_knows_the_session_cookie_by_its_name_with_tls(fleet):
 def test_one_database_host_makes_encrypted_backups_into_a_bucket(fleet):
     written = {
         host: (fleet / host / "etc/backup/pgbackrest.conf").read_text()
-        for host in ("db1", "db3")
+        for host in DATABASE_HOSTS
     }
     passphrase = (fleet / "secrets" / "backup_passphrase").read_text().strip()
     for text in written.values():
@@ -570,11 +611,10 @@ def test_one_database_host_makes_encrypted_backups_into_a_bucket(fleet):
             r"program:(\w+)",
             (fleet / host / "etc/backup/supervisor.ini").read_text(),
         )
-        for host in ("db1", "db2", "db3", "worker1")
+        for host in ("db1", "db3", "worker1")
     }
     assert programs == {
         "db1": ["backup_server"],
-        "db2": ["backup_server"],
         "db3": ["backup", "backup_server"],
         # Uploaded files are the storage's.
         "worker1": [],
@@ -585,12 +625,12 @@ def test_one_database_host_makes_encrypted_backups_into_a_bucket(fleet):
 
 def test_database_hosts_reach_one_another_by_certificates_of_their_own(fleet):
     shown = {}
-    for host in ("db1", "db2", "db3"):
+    for host in DATABASE_HOSTS:
         etc = fleet / host / "etc/backup"
         shown[host] = verified_names(etc / "ca.pem", etc / "certificate.pem")
     # pgBackRest looks for the address among the names.
     assert shown == {
-        f"db{n}": f"DNS:10.0.0.1{n}, IP Address:10.0.0.1{n}" for n in (1, 2, 3)
+        f"db{n}": f"DNS:10.0.0.1{n}, IP Address:10.0.0.1{n}" for n in (1, 3)
     }
     assert not (fleet / "worker1/etc/backup/certificate.pem").exists()
     # Who has the authority's key makes others.
@@ -607,11 +647,11 @@ def verified_names(authority: Path, certificate: Path) -> str:
 
 def test_servers_show_certificates_for_their_own_addresses(fleet):
     """Only those of databases have the address of HAProxy on a client's host."""
-    etc = {host: fleet / host / "etc" for host in ("db2", "cache1", "queue1", "web1")}
+    etc = {host: fleet / host / "etc" for host in ("db3", "cache1", "queue1", "web1")}
     authority = etc["web1"] / "certificates/ca.pem"
     local = ", DNS:127.0.0.1, IP Address:127.0.0.1"
     for path, address, further in (
-        (etc["db2"] / "database", "10.0.0.12", local),
+        (etc["db3"] / "database", "10.0.0.13", local),
         (etc["cache1"] / "redis", "10.0.0.21", ""),
         (etc["cache1"] / "memcached", "10.0.0.21", ""),
         (etc["queue1"] / "rabbitmq", "10.0.0.31", ""),
@@ -650,16 +690,10 @@ def test_no_server_of_another_host_is_called_without_verification(fleet):
     )
 
 
-def test_a_host_with_the_repository_is_called_and_admitted(tmp_path):
-    render_fleet(
-        tmp_path,
-        *("--limit=db3", "--skip-tags=failover,kernel,chrony"),
-        backup_repository="host",
-        backup_host="10.0.0.71",
-    )
-    here = (tmp_path / "db3/etc/backup/pgbackrest.conf").read_text()
+def test_a_host_with_the_repository_is_called_and_admitted(changed_fleet):
+    here = (changed_fleet / "db3/etc/backup/pgbackrest.conf").read_text()
     assert "repo1-host = 10.0.0.71\nrepo1-host-type = tls" in here
-    folder = tmp_path / "db3/etc/backup/repository_host"
+    folder = changed_fleet / "db3/etc/backup/repository_host"
     there = (folder / "pgbackrest.conf").read_text()
     assert "tls-server-address = 10.0.0.71" in there
     called = re.findall("pg[1-3]-host = (.*)", there)
@@ -667,28 +701,27 @@ def test_a_host_with_the_repository_is_called_and_admitted(tmp_path):
     assert {path.name for path in folder.iterdir()} == {
         *("pgbackrest.conf", "ca.pem", "certificate.pem", "certificate.key")
     }
-    makes = (tmp_path / "db3/etc/backup/prepare").read_text()
+    makes = (changed_fleet / "db3/etc/backup/prepare").read_text()
     assert "until ssh -o BatchMode=yes postgres@10.0.0.71 'pgbackrest" in makes
-    rules = (tmp_path / "db3/etc/firewall/rules.nft").read_text()
+    rules = (changed_fleet / "db3/etc/firewall/rules.nft").read_text()
     callers = "10.0.0.11, 10.0.0.12, 10.0.0.13, 10.0.0.71"
     assert f"ip saddr {{ {callers} }} tcp dport {{ 8432 }} accept" in rules
 
 
 @pytest.mark.parametrize(
-    ("version", "words"),
+    ("hosts", "words"),
     [
-        ("1.22.1", [" ssl http2 backlog=4096;", " ssl http2;"]),
+        # With 1.22.1 and 1.26.3.
+        ("changed_fleet", [" ssl http2 backlog=4096;", " ssl http2;"]),
         (
-            "1.26.3",
+            "fleet",
             [" ssl backlog=4096;\n        http2 on;", " ssl;\n        http2 on;"],
         ),
     ],
 )
-def test_http2_is_said_as_the_version_of_nginx_wants_it(tmp_path, version, words):
-    skipped = "firewall,application,kernel,chrony,haproxy,pgbouncer"
-    options = ("--limit=web1", f"--skip-tags={skipped}")
-    render_fleet(tmp_path, *options, nginx_version=version)
-    nginx = (tmp_path / "web1/etc/nginx/nginx.conf").read_text()
+def test_http2_is_said_as_the_version_of_nginx_wants_it(request, hosts, words):
+    folder = request.getfixturevalue(hosts)
+    nginx = (folder / "web2/etc/nginx/nginx.conf").read_text()
     listening = r"listen .+:(?:443|8443)( ssl[^;]*;(?:\s+http2 on;)?)"
     assert re.findall(listening, nginx) == words
 
@@ -736,7 +769,7 @@ def test_each_host_gets_every_package_of_its_roles(tmp_path):
 
 def test_the_other_members_have_an_order_that_stays(fleet):
     # A set's differs from run to run, and each would write the file anew.
-    for host in ("db1", "db2", "db3"):
+    for host in DATABASE_HOSTS:
         text = (fleet / host / "etc/clock/watch_clock").read_text()
         [members] = re.findall(r"^OTHERS = (.+)$", text, re.M)
         assert json.loads(members) == sorted(json.loads(members))

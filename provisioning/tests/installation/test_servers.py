@@ -69,7 +69,7 @@ def test_no_server_outlives_the_command(checkout, number):
         text=True,
     )
     with process:
-        # Before it, what is prepared: a new checkout has no help site yet.
+        # Before it, what is prepared.
         line = next(line for line in process.stdout if line.startswith("export "))
         folder = Path(line.removeprefix("export GROUNDSWELL_TEST_SERVERS=").strip())
         assert len(at_work_in(folder)) >= 4

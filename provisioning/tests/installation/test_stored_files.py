@@ -17,7 +17,7 @@ from socketserver import ThreadingMixIn, UnixStreamServer
 
 import pytest
 
-from provisioning.tests.installation.rendered_files import render_fleet, render_web
+from provisioning.tests.installation.rendered_files import render_web
 from provisioning.tests.installation.test_hostile_requests import (
     Server,
     request,
@@ -160,24 +160,3 @@ def test_what_the_storage_says_of_a_fault_is_not_passed_on(
     answer = nginx.ask(request("/console/exports/7/file/"))
     assert answer.startswith(b"HTTP/1.1 %d " % shown)
     assert b"<Key>" not in answer
-
-
-def test_storage_of_another_host_is_verified(tmp_path):
-    bucket = "s3://key:secret@s3.example.org/files?region=eu"
-    skipped = "firewall,kernel,chrony,haproxy,pgbouncer,worker"
-    options = ("--limit=web1,worker1", f"--skip-tags={skipped}")
-    render_fleet(tmp_path, *options, files_bucket=bucket)
-    nginx = (tmp_path / "web1/etc/nginx/nginx.conf").read_text()
-    assert "set $files_server s3.example.org;" in nginx
-    assert "proxy_pass https://$files_server/$stored$is_args$args;" in nginx
-    assert "proxy_ssl_verify on;" in nginx
-    assert "alias" not in nginx.partition("private-files")[2].partition("}")[0]
-    # Nor does any other program have the secret.
-    for host, names in (("web1", {"console"}), ("worker1", {"worker"})):
-        environments = (tmp_path / host / "etc/app").glob("*.env")
-        with_secret = {p.stem for p in environments if "key:secret" in p.read_text()}
-        assert with_secret - {"manage"} == names
-    described = (tmp_path / "worker1/etc/backup/backup.json").read_text()
-    assert '"files": ""' in described
-    # A restore asks for the journal of erasures.
-    assert '"files_bucket": true' in described

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -31,24 +32,24 @@ def refusal(render, folder, **variables):
     return str(refused.value)
 
 
-def test_a_text_of_names_is_a_list_of_names(tmp_path):
-    folder = tmp_path / "here"
+@pytest.fixture(scope="module")
+def web(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("web") / "here"
     variables = {"allowed_hosts": "survey.example.org, .other.example.org"}
     render_web(folder, time_zone="Pacific/Honolulu", **variables)
+    return folder
+
+
+def test_a_text_of_names_is_a_list_of_names(web):
     for program in ("taking", "console", "manage"):
-        written = environment_of(folder, program)
+        written = environment_of(web, program)
         assert written["GROUNDSWELL_HOSTS"] == "survey.example.org,.other.example.org"
         assert written["GROUNDSWELL_TIME_ZONE"] == "Pacific/Honolulu"
 
 
-def test_links_begin_with_the_first_name(tmp_path):
-    skipped = "firewall,kernel,chrony,haproxy,pgbouncer,backup,worker"
-    options = ("--limit=worker1", f"--skip-tags={skipped}")
-    render_fleet(tmp_path, *options, allowed_hosts=".example.org")
-    written = environment_of(tmp_path / "worker1", "worker")
-    assert written["GROUNDSWELL_URL"] == "https://example.org"
-    assert written["GROUNDSWELL_EMAIL_FROM"].endswith("@example.org>")
-    assert written["GROUNDSWELL_TIME_ZONE"] == "America/Chicago"
+def test_the_application_sends_files_if_nginx_is_another_user(web):
+    assert "FILES_ADDRESS=''" in (web / "etc/app/console.env").read_text()
+    assert "/private-files/" not in (web / "etc/nginx/nginx.conf").read_text()
 
 
 def test_a_missing_zone_and_a_malformed_host_are_refused_together(tmp_path):

@@ -31,6 +31,7 @@ from survey.console.administrations.fields import (
     with_hint,
 )
 from survey.fieldwork.administrations import (
+    COLUMNS,
     MAX_NAME_LENGTH,
     AdministrationPlan,
     default_subgroups,
@@ -387,6 +388,13 @@ class AdministrationForm(forms.Form):
         """Whether one of the settings that are folded away is wrong."""
         return any(name in self.errors for name in FOLDED)
 
+    @property
+    def columns(self) -> dict[str, Any]:
+        """What was chosen for an administration's columns."""
+        # Only a round of the state has a limit.
+        chosen = {"district_pages_limit": 0, **self.cleaned_data}
+        return {name: chosen[name] for name in COLUMNS}
+
     def skip_validation(self) -> None:
         """Show the form as it was typed, without errors."""
         self._errors = ErrorDict()
@@ -435,6 +443,19 @@ def owners_for(permissions: Permissions) -> list[District | None]:
     if permissions.places(Capability.MANAGE_SURVEYS).state:
         return [None]
     return list(permissions.districts(Capability.MANAGE_SURVEYS))
+
+
+class OwnerForm(forms.Form):
+    """A form whose field `owner` is a position in the list of possible owners."""
+
+    def __init__(self, data: QueryDict | None, *, permissions: Permissions) -> None:
+        super().__init__(data)
+        self.owners = owners_for(permissions)
+        if len(self.owners) == 1:
+            del self.fields["owner"]
+        else:
+            owner = cast(forms.TypedChoiceField, self.fields["owner"])
+            owner.choices = list(enumerate(map(str, self.owners)))
 
 
 class ChangeAdministrationForm(AdministrationForm):
@@ -487,7 +508,11 @@ class ChangeAdministrationForm(AdministrationForm):
             .defer("definition", "survey__source")
             .filter(pk=plan.published.pk)
         )
-        # Fields that `survey.fieldwork.administrations.checks` would refuse to change.
+        self._disable_unchangeable(plan)
+
+    def _disable_unchangeable(self, plan: AdministrationPlan) -> None:
+        """Disable what `survey.fieldwork.administrations.checks` would refuse."""
+        administration = self.administration
         if administration.state == Administration.State.CLOSED:
             reason = _("It is closed. To accept answers again, reopen it.")
             self._disable("closes_at", reason)
@@ -524,28 +549,11 @@ class ChangeAdministrationForm(AdministrationForm):
         return current if typed.replace(second=0, microsecond=0) == minute else typed
 
     def plan(self) -> AdministrationPlan:
-        cleaned = self.cleaned_data
-        districts, schools = cleaned["places"]
+        districts, schools = self.cleaned_data["places"]
         return AdministrationPlan(
-            published=cleaned["published"],
-            role=cleaned["role"],
-            wave=cleaned["wave"],
+            **self.columns,
             districts=frozenset(districts),
             schools=frozenset(schools),
-            opens_at=cleaned["opens_at"],
-            closes_at=cleaned["closes_at"],
-            coordinators_see_finished=cleaned["coordinators_see_finished"],
-            subgroups=cleaned["subgroups"],
-            minimum_group=cleaned["minimum_group"],
-            joins_waves=cleaned["joins_waves"],
-            allows_declining=cleaned["allows_declining"],
-            public_questions=cleaned["public_questions"],
-            replays_answers=cleaned["replays_answers"],
-            messages_have_names=cleaned["messages_have_names"],
-            messages_have_codes=cleaned["messages_have_codes"],
-            denominator=cleaned["denominator"],
-            requires_consent=cleaned["requires_consent"],
-            district_pages_limit=cleaned.get("district_pages_limit", 0),
         )
 
 

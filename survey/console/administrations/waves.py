@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.db.models import Count, Q
-from django.http import Http404, HttpResponse, QueryDict
+from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -18,8 +16,7 @@ from accounts.access import needs
 from accounts.console.listing import Listing
 from accounts.http import StaffRequest
 from accounts.permissions import Capability as C
-from accounts.permissions import Permissions
-from survey.console.administrations.forms import owners_for
+from survey.console.administrations.forms import OwnerForm
 from survey.fieldwork.administrations import administrations_for
 from survey.fieldwork.waves import (
     MAX_NAME_LENGTH,
@@ -41,18 +38,8 @@ class WaveForm(forms.Form):
     )
 
 
-class NewWaveForm(WaveForm):
-    # The owner's position in the list of possible owners.
+class NewWaveForm(OwnerForm, WaveForm):
     owner = forms.TypedChoiceField(label=gettext_lazy("Owner"), coerce=int)
-
-    def __init__(self, data: QueryDict | None, *, permissions: Permissions) -> None:
-        super().__init__(data)
-        self.owners = owners_for(permissions)
-        if len(self.owners) == 1:
-            del self.fields["owner"]
-        else:
-            owner = cast(forms.TypedChoiceField, self.fields["owner"])
-            owner.choices = list(enumerate(map(str, self.owners)))
 
 
 @needs(C.MANAGE_SURVEYS)

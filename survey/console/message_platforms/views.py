@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.db import DEFAULT_DB_ALIAS, transaction
 from django.db.models import QuerySet
-from django.http import Http404, HttpResponse, QueryDict, StreamingHttpResponse
+from django.http import Http404, HttpResponse, StreamingHttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.text import slugify
 from django.utils.translation import gettext as _
@@ -26,8 +24,7 @@ from accounts.access import needs
 from accounts.console.listing import Listing
 from accounts.http import CSV, StaffRequest
 from accounts.permissions import Capability as C
-from accounts.permissions import Permissions
-from survey.console.administrations.forms import owners_for
+from survey.console.administrations.forms import OwnerForm
 from survey.fieldwork.administrations import administrations_for
 from survey.fieldwork.message_platforms import platforms
 from survey.fieldwork.message_platforms.directory import current_administrations
@@ -44,27 +41,17 @@ PERIODS = (
 )
 
 
-class PlatformForm(forms.Form):
+class PlatformForm(OwnerForm):
     name = forms.CharField(
         label=gettext_lazy("Name"),
         max_length=100,
         help_text=gettext_lazy("Such as Braze."),
     )
-    # The owner's position in the list of possible owners.
     owner = forms.TypedChoiceField(
         label=gettext_lazy("People"),
         coerce=int,
         help_text=gettext_lazy("Whom the platform may ask about."),
     )
-
-    def __init__(self, data: QueryDict | None, *, permissions: Permissions) -> None:
-        super().__init__(data)
-        self.owners = owners_for(permissions)
-        if len(self.owners) == 1:
-            del self.fields["owner"]
-        else:
-            owner = cast(forms.TypedChoiceField, self.fields["owner"])
-            owner.choices = list(enumerate(map(str, self.owners)))
 
 
 @needs(C.MANAGE_SURVEYS)

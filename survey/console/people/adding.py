@@ -17,7 +17,6 @@ from django.utils.translation import gettext_lazy, gettext_noop
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from accounts import audit
 from accounts.access import needs
 from accounts.console.listing import Listing
 from accounts.console.widgets import LanguageSelect
@@ -25,7 +24,7 @@ from accounts.http import StaffRequest
 from accounts.models import School
 from accounts.permissions import Capability as C
 from survey.console.people.roster_fields import RosterFieldsForm
-from survey.console.people.scope import schools_for, selected_school
+from survey.console.people.scope import record_look, schools_for, selected_school
 from survey.console.rosters.column_form import ID_LABELS
 from survey.fieldwork.administrations import subgroup_label
 from survey.fieldwork.administrations.queries import administration_or_404
@@ -249,13 +248,6 @@ def _shown(
         reason = ZEROS_AT_OTHER_SCHOOL if known.differs_in_zeros else AT_OTHER_SCHOOL
         form.add_error("external_id", _(reason))
         return None
-    audit.record(
-        "look at a person",
-        by=request.user,
-        request=request,
-        subject=person,
-        school=person.school,
-        after={"administration": str(person.administration)},
-    )
+    record_look(request, person, person.administration)
     form.add_error("external_id", _("This ID is on the roster already: see above."))
     return known

@@ -13,7 +13,6 @@ from django.utils.translation import gettext_lazy, ngettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from accounts import audit
 from accounts.access import needs
 from accounts.http import StaffRequest
 from accounts.permissions import Capability as C
@@ -24,6 +23,7 @@ from survey.console.people.opt_out_lists import (
     upload_list,
 )
 from survey.console.people.opt_outs import RequestForm, changeable_person_or_404
+from survey.console.people.scope import record_look
 from survey.console.table_files import TableField
 from survey.fieldwork.administrations.queries import administration_or_404
 from survey.models import Administration, Consent, ListedId
@@ -97,14 +97,7 @@ def people_consent(request: StaffRequest, pk: int, respondent: int) -> HttpRespo
             return redirect("people_detail", pk, person.pk)
     else:
         form = ConsentForm(initial=ConsentForm.first_values(administration))
-        audit.record(
-            "look at a person",
-            by=request.user,
-            request=request,
-            subject=person,
-            school=person.school,
-            after={"administration": str(administration)},
-        )
+        record_look(request, person, administration)
     return render(
         request,
         "survey/console/people_consent.html",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
 from django import forms
@@ -14,14 +15,13 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from accounts import audit
 from accounts.access import needs
 from accounts.http import StaffRequest
 from accounts.models import School
 from accounts.permissions import Capability as C
 from survey.console.people.opt_outs import changeable_person_or_404
 from survey.console.people.roster_fields import RosterFieldsForm
-from survey.console.people.scope import schools_for
+from survey.console.people.scope import record_look, schools_for
 from survey.fieldwork.administrations.queries import administration_or_404
 from survey.models import Administration, Respondent, Role
 from survey.people.person_changes.records import (
@@ -108,7 +108,7 @@ def people_correct(request: StaffRequest, pk: int, respondent: int) -> HttpRespo
             messages.success(request, done)
         return redirect("people_detail", pk, person.pk)
     if request.method != "POST":
-        _record_look(request, person, administration)
+        record_look(request, person, administration)
     return render(
         request,
         "survey/console/people_correct.html",
@@ -157,24 +157,9 @@ def people_withdraw(request: StaffRequest, pk: int, respondent: int) -> HttpResp
     administration = administration_or_404(request.permissions, pk, C.SEE_IDENTITIES)
     person = changeable_person_or_404(request, administration, respondent)
     if request.method == "POST":
-        try:
-            withdraw_person(person, by=request.user, request=request)
-        except PersonConflict as conflict:
-            messages.error(request, str(conflict))
-        else:
-            messages.success(request, _("This person was withdrawn."))
-        return redirect("people_detail", pk, person.pk)
-    _record_look(request, person, administration)
-    return render(
-        request,
-        "survey/console/people_withdraw.html",
-        {
-            "administration": administration,
-            "person": person,
-            "identity": getattr(person, "identity", None),
-            "shows_progress": not administration.is_completion_confidential,
-        },
-    )
+        done = _("This person was withdrawn.")
+        return _change(request, person, withdraw_person, done)
+    return _explain(request, person, administration, "people_withdraw")
 
 
 @needs(C.MANAGE_ROSTERS)
@@ -183,15 +168,8 @@ def people_withdraw(request: StaffRequest, pk: int, respondent: int) -> HttpResp
 def people_bring_back(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
     administration = administration_or_404(request.permissions, pk, C.SEE_IDENTITIES)
     person = changeable_person_or_404(request, administration, respondent)
-    try:
-        bring_back_person(person, by=request.user, request=request)
-    except PersonConflict as conflict:
-        messages.error(request, str(conflict))
-    else:
-        messages.success(
-            request, _("This person is invited again, with the same code.")
-        )
-    return redirect("people_detail", pk, person.pk)
+    done = _("This person is invited again, with the same code.")
+    return _change(request, person, bring_back_person, done)
 
 
 @needs(C.MANAGE_ROSTERS)
@@ -202,34 +180,38 @@ def people_reopen(request: StaffRequest, pk: int, respondent: int) -> HttpRespon
     administration = administration_or_404(request.permissions, pk, C.SEE_IDENTITIES)
     person = changeable_person_or_404(request, administration, respondent)
     if request.method == "POST":
-        try:
-            reopen_survey(person, by=request.user, request=request)
-        except PersonConflict as conflict:
-            messages.error(request, str(conflict))
-        else:
-            messages.success(request, _("The survey is open again for this person."))
-        return redirect("people_detail", pk, person.pk)
-    _record_look(request, person, administration)
+        done = _("The survey is open again for this person.")
+        return _change(request, person, reopen_survey, done)
+    return _explain(request, person, administration, "people_reopen")
+
+
+def _change(
+    request: StaffRequest, person: Respondent, change: Callable[..., object], done: str
+) -> HttpResponse:
+    try:
+        change(person, by=request.user, request=request)
+    except PersonConflict as conflict:
+        messages.error(request, str(conflict))
+    else:
+        messages.success(request, done)
+    return redirect("people_detail", person.administration_id, person.pk)
+
+
+def _explain(
+    request: StaffRequest,
+    person: Respondent,
+    administration: Administration,
+    template: str,
+) -> HttpResponse:
+    """Say what a change means, before it is confirmed."""
+    record_look(request, person, administration)
     return render(
         request,
-        "survey/console/people_reopen.html",
+        f"survey/console/{template}.html",
         {
             "administration": administration,
             "person": person,
             "identity": getattr(person, "identity", None),
             "shows_progress": not administration.is_completion_confidential,
         },
-    )
-
-
-def _record_look(
-    request: StaffRequest, person: Respondent, administration: Administration
-) -> None:
-    audit.record(
-        "look at a person",
-        by=request.user,
-        request=request,
-        subject=person,
-        school=person.school,
-        after={"administration": str(administration)},
     )

@@ -14,12 +14,12 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from accounts import audit, forms
+from accounts import forms
 from accounts.access import needs
 from accounts.console.listing import LONGEST_SEARCH, Listing
 from accounts.http import StaffRequest
 from accounts.permissions import Capability
-from survey.console.people.scope import respondent_or_404, set_choices
+from survey.console.people.scope import record_look, respondent_or_404, set_choices
 from survey.console.people.search import MAX_FOUND, find_people
 from survey.console.people.views import BY_NAME, record_view
 from survey.fieldwork.administrations.queries import administration_or_404
@@ -209,14 +209,7 @@ def _compare(
             request=request,
         )
         return redirect("people_detail", administration.pk, survivor.pk)
-    audit.record(
-        "look at a person",
-        by=request.user,
-        request=request,
-        subject=candidate,
-        school=candidate.school,
-        after={"administration": str(administration)},
-    )
+    record_look(request, candidate, administration)
     births = {record.identity.birth_date for record in records} - {None}
     return render(
         request,

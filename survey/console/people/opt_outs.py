@@ -11,11 +11,11 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from accounts import audit, forms
+from accounts import forms
 from accounts.access import needs
 from accounts.http import StaffRequest
 from accounts.permissions import Capability as C
-from survey.console.people.scope import respondent_or_404
+from survey.console.people.scope import record_look, respondent_or_404
 from survey.fieldwork.administrations.queries import administration_or_404
 from survey.models import Administration, OptOut, Respondent, Role
 from survey.people.opt_outs.records import OptOutConflict, Request, opt_out, take_back
@@ -101,14 +101,7 @@ def people_opt_out(request: StaffRequest, pk: int, respondent: int) -> HttpRespo
     else:
         initial = OptOutForm.first_values(administration)
         form = OptOutForm(initial={**initial, "seen": seen if shows_progress else ""})
-        audit.record(
-            "look at a person",
-            by=request.user,
-            request=request,
-            subject=person,
-            school=person.school,
-            after={"administration": str(administration)},
-        )
+        record_look(request, person, administration)
     return render(
         request,
         "survey/console/people_opt_out.html",

@@ -11,7 +11,7 @@ from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from accounts import forms
+from accounts import audit, forms
 from accounts.console.listing import Listing
 from accounts.http import StaffRequest
 from accounts.models import School
@@ -38,6 +38,19 @@ def respondent_or_404(
     return get_object_or_404(
         people.filter(school__in=request.permissions.schools(C.SEE_IDENTITIES)),
         pk=pk,
+    )
+
+
+def record_look(
+    request: StaffRequest, person: Respondent, administration: Administration
+) -> None:
+    audit.record(
+        "look at a person",
+        by=request.user,
+        request=request,
+        subject=person,
+        school=person.school,
+        after={"administration": str(administration)},
     )
 
 

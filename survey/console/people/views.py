@@ -24,6 +24,7 @@ from survey.console.people.codes import SHOW_CODE_ONCE, may_reissue
 from survey.console.people.scope import (
     groups_of,
     may_choose_school,
+    record_look,
     respondent_or_404,
     schools_for,
     schools_listing,
@@ -308,14 +309,7 @@ def people_detail(request: StaffRequest, pk: int, respondent: int) -> HttpRespon
     code = ""
     if request.session.pop(SHOW_CODE_ONCE, None) == [person.pk, person.issue]:
         code = access_codes.format_code(access_codes.code_of(person))
-    audit.record(
-        "look at a person",
-        by=request.user,
-        request=request,
-        subject=person,
-        school=person.school,
-        after={"administration": str(administration)},
-    )
+    record_look(request, person, administration)
     return render(
         request,
         "survey/console/people_detail.html",

@@ -409,29 +409,7 @@ class ColumnsForm(forms.Form):
     def clean(self) -> dict[str, object]:
         cleaned: dict[str, object] = super().clean() or {}
         fields = self._chosen(cleaned)
-        used: dict[str, str] = {}
-        for name, column in self.columns.items():
-            header = fields.get(column)
-            if header in used:
-                label = self.fields[used[header]].label
-                self.add_error(
-                    name,
-                    _("“%(header)s” is already chosen for %(other)s. Choose another.")
-                    % {"header": header, "other": label},
-                )
-            elif header:
-                used[header] = name
-        for name, texts in self.repeated.items():
-            if name in self.columns:
-                self.add_error(
-                    name,
-                    _("Several columns are chosen for this: %(columns)s. Choose one.")
-                    % {"columns": ", ".join(texts)},
-                )
-        if "name" in fields and {"given_name", "family_name"} & fields.keys():
-            self.add_error(
-                "name", _("Choose either the full name, or given and family name.")
-            )
+        self._refuse_repeated_columns(fields)
         for name, place in zip(("district", "school"), PLACES, strict=True):
             if cleaned.get(place) and {name, f"{name}_name"} & fields.keys():
                 self.add_error(
@@ -469,6 +447,31 @@ class ColumnsForm(forms.Form):
             if not cleaned.get(question.name) and question.name not in self.errors:
                 self.add_error(question.name, _("Choose what this value means."))
         return cleaned
+
+    def _refuse_repeated_columns(self, fields: Mapping[str, str]) -> None:
+        used: dict[str, str] = {}
+        for name, column in self.columns.items():
+            header = fields.get(column)
+            if header in used:
+                label = self.fields[used[header]].label
+                self.add_error(
+                    name,
+                    _("“%(header)s” is already chosen for %(other)s. Choose another.")
+                    % {"header": header, "other": label},
+                )
+            elif header:
+                used[header] = name
+        for name, texts in self.repeated.items():
+            if name in self.columns:
+                self.add_error(
+                    name,
+                    _("Several columns are chosen for this: %(columns)s. Choose one.")
+                    % {"columns": ", ".join(texts)},
+                )
+        if "name" in fields and {"given_name", "family_name"} & fields.keys():
+            self.add_error(
+                "name", _("Choose either the full name, or given and family name.")
+            )
 
     def _chosen(self, cleaned: Mapping[str, object]) -> dict[str, str]:
         chosen = {

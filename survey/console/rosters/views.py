@@ -265,10 +265,6 @@ def _render_detail(
     if options is None:
         options = school_options(upload, permissions=request.permissions)
     report = upload.report
-    is_to_decide = upload.state == State.CHECKED and upload.scan is None
-    is_for_other_roles = uploads.is_for_other_roles(upload)
-    # A file without people can still withdraw everybody of its district.
-    has_no_rows = is_to_decide and not report.get("rows") and not upload.withdrawn
     return listing.render(
         "survey/console/roster_detail.html",
         {
@@ -285,20 +281,11 @@ def _render_detail(
             "totals": _totals(report),
             "effect": effect_of(upload),
             "abandoned_at": upload.uploaded_at + RosterUpload.CONFIRMED_WITHIN,
-            "options": options,
-            "unanswered": sum(option.must_be_answered for option in options),
-            "elsewhere": sum(option.is_elsewhere for option in options),
-            "is_searched": any(option.searched for option in options),
-            "chosen_schools": chosen_schools(upload),
-            "may_choose_schools": may_choose_schools(upload),
+            **_school_answers(upload, options),
             "no_withdrawal_reason": _no_withdrawal_reason(upload),
             "complete_for": COMPLETE_FOR_LABELS[CompleteFor(upload.complete_for)],
-            "is_for_other_roles": is_for_other_roles,
+            **_confirmation(upload),
             "makes_all_cards": _makes_all_cards(request.permissions, upload),
-            "has_no_rows": has_no_rows,
-            "is_to_confirm": is_to_decide
-            and not is_for_other_roles
-            and not has_no_rows,
             "columns_can_change": uploads.columns_can_change(upload),
             "columns_key": uploads.columns_key(upload),
             "layout_title": _layout_title(upload),
@@ -308,6 +295,35 @@ def _render_detail(
             "error": error,
         },
     )
+
+
+def _confirmation(upload: RosterUpload) -> dict[str, bool]:
+    """Return whether the user may confirm the roster, and why not."""
+    is_to_decide = upload.state == State.CHECKED and upload.scan is None
+    is_for_other_roles = uploads.is_for_other_roles(upload)
+    # A file without people can still withdraw everybody of its district.
+    has_no_rows = (
+        is_to_decide and not upload.report.get("rows") and not upload.withdrawn
+    )
+    return {
+        "is_for_other_roles": is_for_other_roles,
+        "has_no_rows": has_no_rows,
+        "is_to_confirm": is_to_decide and not is_for_other_roles and not has_no_rows,
+    }
+
+
+def _school_answers(
+    upload: RosterUpload, options: list[SchoolOptions]
+) -> dict[str, object]:
+    """Return which schools could be meant, and which were chosen: 1 statement."""
+    return {
+        "options": options,
+        "unanswered": sum(option.must_be_answered for option in options),
+        "elsewhere": sum(option.is_elsewhere for option in options),
+        "is_searched": any(option.searched for option in options),
+        "chosen_schools": chosen_schools(upload),
+        "may_choose_schools": may_choose_schools(upload),
+    }
 
 
 def _makes_all_cards(permissions: Permissions, upload: RosterUpload) -> bool:

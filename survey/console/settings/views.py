@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_safe
 
+from accounts import forms
 from accounts.access import needs
 from accounts.console.listing import Listing
 from accounts.http import StaffRequest
@@ -217,44 +218,36 @@ def settings_coding_threshold(request: StaffRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def settings_help(request: StaffRequest) -> HttpResponse:
     """Choose whether the help site is open to everyone."""
-    state = place_or_404(request, STATE, C.MANAGE_SURVEYS)
-    # A box that is not ticked is not sent.
-    form = HelpForm(
-        request.POST if request.method == "POST" else None,
-        initial=own_values(state, "public_help"),
-    )
-    if form.is_valid():
-        return _change(
-            request,
-            state,
-            "change who reads the help",
-            {"public_help": form.cleaned_data["public_help"]},
-            _("The setting was saved. Pages follow it within a minute."),
-        )
-    context = {**about_place(request, state), "form": form}
-    return render(request, "survey/console/settings_help.html", context)
+    action = "change who reads the help"
+    return _switch(request, HelpForm, "public_help", action, "settings_help")
 
 
 @needs(C.MANAGE_SURVEYS)
 @require_http_methods(["GET", "HEAD", "POST"])
 def settings_questions(request: StaffRequest) -> HttpResponse:
     """Choose whether the questions of surveys are on public pages."""
+    action = "change whether questions are public"
+    return _switch(
+        request, PublicQuestionsForm, "public_questions", action, "settings_questions"
+    )
+
+
+def _switch(
+    request: StaffRequest, form_of: type[forms.Form], name: str, action: str, page: str
+) -> HttpResponse:
+    """Let the state switch something on public pages on or off."""
     state = place_or_404(request, STATE, C.MANAGE_SURVEYS)
     # A box that is not ticked is not sent.
-    form = PublicQuestionsForm(
+    form = form_of(
         request.POST if request.method == "POST" else None,
-        initial=own_values(state, "public_questions"),
+        initial=own_values(state, name),
     )
     if form.is_valid():
-        return _change(
-            request,
-            state,
-            "change whether questions are public",
-            {"public_questions": form.cleaned_data["public_questions"]},
-            _("The setting was saved. Pages follow it within a minute."),
-        )
+        done = _("The setting was saved. Pages follow it within a minute.")
+        values = {name: form.cleaned_data[name]}
+        return _change(request, state, action, values, done)
     context = {**about_place(request, state), "form": form}
-    return render(request, "survey/console/settings_questions.html", context)
+    return render(request, f"survey/console/{page}.html", context)
 
 
 @needs(C.MANAGE_SURVEYS)

@@ -68,7 +68,7 @@ from survey.instrument.drafts.drafting import (
 from survey.instrument.drafts.reading import read_rows_of
 from survey.instrument.drafts.workbook import ChangeConflict
 from survey.instrument.xlsform.problems import Problem
-from survey.models import Item, Page, Retirement, Survey
+from survey.models import Item, Page, PublishedSurvey, Retirement, Survey
 from survey.taking.published import published_survey
 
 if TYPE_CHECKING:
@@ -187,12 +187,6 @@ def survey_detail(request: StaffRequest, pk: int) -> HttpResponse:
         return redirect("survey_detail", newer.pk)
     problems = refreshed(survey)
     published = survey.published.defer("definition").first()
-    upload = (
-        survey.uploads.order_by("-pk")
-        .defer("content", "report")
-        .annotate(has_report=ExpressionWrapper(~Q(report=[]), BooleanField()))
-        .first()
-    )
     offered = (
         administrations_for(request.permissions, Capability.SEE_RATES)
         .filter(published__survey=survey)
@@ -206,17 +200,9 @@ def survey_detail(request: StaffRequest, pk: int) -> HttpResponse:
         .defer("source")
         .order_by("-created_at")
     )
-    not_publishable = ""
-    definition: SurveyDefinition | None = None
-    if published is not None:
-        definition = published_survey(published.pk).definition
-    elif problems:
-        definition = read_rows_of(survey).definition
-    else:
-        try:
-            definition = compile_definition(survey)
-        except NotPublishable as error:
-            not_publishable = str(error)
+    definition, not_publishable = _definition_to_read(
+        survey, published, has_problems=bool(problems)
+    )
     measures = measures_of(survey)
     is_changeable = may_change(request.permissions, survey)
     return render(
@@ -230,9 +216,7 @@ def survey_detail(request: StaffRequest, pk: int) -> HttpResponse:
             "measures": len(measures["measures"]) if measures else 0,
             "offered": list(offered),
             "versions": list(versions),
-            # Those of the workbook; an edited draft has them on its checking page.
-            "warnings": upload.warnings if upload and not survey.last_change else [],
-            "converted": upload if upload and upload.has_report else None,
+            **_latest_upload(survey),
             "problems": problems,
             "may_change": is_changeable,
             "may_change_bank": may_change_bank(request.permissions),
@@ -245,6 +229,35 @@ def survey_detail(request: StaffRequest, pk: int) -> HttpResponse:
             "publish": PUBLISH,
         },
     )
+
+
+def _latest_upload(survey: Survey) -> dict[str, object]:
+    """Return its warnings, and the upload itself if it was converted. 1 statement."""
+    upload = (
+        survey.uploads.order_by("-pk")
+        .defer("content", "report")
+        .annotate(has_report=ExpressionWrapper(~Q(report=[]), BooleanField()))
+        .first()
+    )
+    return {
+        # Those of the workbook; an edited draft has them on its checking page.
+        "warnings": upload.warnings if upload and not survey.last_change else [],
+        "converted": upload if upload and upload.has_report else None,
+    }
+
+
+def _definition_to_read(
+    survey: Survey, published: PublishedSurvey | None, *, has_problems: bool
+) -> tuple[SurveyDefinition | None, str]:
+    """Return what a survey asks, and why it is not publishable if it seemed to be."""
+    if published is not None:
+        return published_survey(published.pk).definition, ""
+    if has_problems:
+        return read_rows_of(survey).definition, ""
+    try:
+        return compile_definition(survey), ""
+    except NotPublishable as error:
+        return None, str(error)
 
 
 def _page_to_read(

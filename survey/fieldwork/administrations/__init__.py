@@ -18,6 +18,7 @@ from survey.fieldwork.administrations.checks import (
     least_minimum_group,
 )
 from survey.fieldwork.administrations.plans import (
+    COLUMNS,
     AdministrationPlan,
     format_moment,
     plan_of,
@@ -48,6 +49,7 @@ from survey.fieldwork.administrations.subgroups import (
 )
 
 __all__ = [
+    "COLUMNS",
     "MAX_NAME_LENGTH",
     "AdministrationNotFound",
     "AdministrationPlan",

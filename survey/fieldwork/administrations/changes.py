@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
+from typing import Unpack
 
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import connection, transaction
@@ -24,6 +25,7 @@ from survey.fieldwork.administrations.module_settings import follow_round
 from survey.fieldwork.administrations.plans import (
     COLUMNS,
     AdministrationPlan,
+    AdministrationSettings,
     format_moment,
     plan_of,
     record_change,
@@ -34,10 +36,8 @@ from survey.fieldwork.message_platforms.hooks import administration_changed
 from survey.fieldwork.message_platforms.rebuild import start_rebuild
 from survey.models import (
     Administration,
-    Denominator,
     PublishedSurvey,
     Retention,
-    Wave,
 )
 from survey.models.administration import MINIMUM_GROUP
 
@@ -55,25 +55,14 @@ def open_administration(
     role: str,
     opens_at: datetime,
     closes_at: datetime,
-    wave: Wave | None = None,
     district: District | None = None,
     districts: Collection[District] = (),
     schools: Collection[School] = (),
-    coordinators_see_finished: bool = False,
     subgroups: Subgroups | None = None,
     minimum_group: int | None = None,
-    joins_waves: bool = False,
-    replays_answers: bool = False,
-    denominator: str = Denominator.ROSTER,
-    messages_have_names: bool = False,
-    messages_have_codes: bool = False,
-    requires_consent: bool = False,
-    allows_declining: bool = False,
-    public_questions: bool = True,
-    district_pages_limit: int = 0,
-    module_of: Administration | None = None,
     by: User | str | None = None,
     request: HttpRequest | None = None,
+    **settings: Unpack[AdministrationSettings],
 ) -> Administration:
     """Offer a published survey to one role from `opens_at` to `closes_at`.
 
@@ -88,29 +77,17 @@ def open_administration(
     owner_id = district.pk if district else None
     if isinstance(by, User) and not Permissions(by).may_own(owner_id):
         raise PermissionDenied
+    smallest = minimum_group or checks.least_minimum_group(district) or MINIMUM_GROUP
     administration = Administration(
         name=name,
         published=published,
         role=role,
         opens_at=opens_at,
         closes_at=closes_at,
-        wave=wave,
         district=district,
-        coordinators_see_finished=coordinators_see_finished,
         subgroups=default_subgroups() if subgroups is None else subgroups,
-        minimum_group=minimum_group
-        or checks.least_minimum_group(district)
-        or MINIMUM_GROUP,
-        joins_waves=joins_waves,
-        replays_answers=replays_answers,
-        denominator=denominator,
-        messages_have_names=messages_have_names,
-        messages_have_codes=messages_have_codes,
-        requires_consent=requires_consent,
-        allows_declining=allows_declining,
-        public_questions=public_questions,
-        district_pages_limit=district_pages_limit,
-        module_of=module_of,
+        minimum_group=smallest,
+        **settings,
     )
     # The survey is checked later, under its lock.
     checks.check_new(administration, districts, schools)

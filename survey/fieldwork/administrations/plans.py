@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Any
+from typing import Any, TypedDict
 
 from django.conf import settings
 from django.http import HttpRequest
@@ -16,6 +16,23 @@ from accounts import audit
 from accounts.models import District, School, User
 from survey.fieldwork.administrations.subgroups import Subgroups, format_subgroups
 from survey.models import Administration, PublishedSurvey, Wave
+
+
+class AdministrationSettings(TypedDict, total=False):
+    """What an administration has by default unless it is given."""
+
+    wave: Wave | None
+    module_of: Administration | None
+    coordinators_see_finished: bool
+    joins_waves: bool
+    replays_answers: bool
+    denominator: str
+    messages_have_names: bool
+    messages_have_codes: bool
+    requires_consent: bool
+    allows_declining: bool
+    public_questions: bool
+    district_pages_limit: int
 
 
 @dataclass(frozen=True, slots=True)

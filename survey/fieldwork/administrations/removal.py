@@ -106,15 +106,7 @@ def remove_administration(
     with checks.refuse_lock_timeouts(), transaction.atomic():
         # New rosters, cards and codes wait for this lock, because they refer to it.
         current = lock_administration(administration, by=by, seen=seen, no_key=False)
-        if reason := reason_not_to_remove(current):
-            raise ChangeBlocked(reason)
-        if confirmed != current.name:
-            words = _("To confirm, type its short name: %(name)s")
-            raise ConfirmationRequired({"confirmed": words % {"name": current.name}})
-        try:
-            hold_off_rosters(current)
-        except RosterIsRunning as error:
-            raise ChangeBlocked(str(error)) from error
+        _refuse_to_remove(current, confirmed)
         people = current.respondents.count()
         audit.record(
             "remove administration",
@@ -148,16 +140,34 @@ def remove_administration(
         has_codes = current.module_of_id is not None or current.open_codes.exists()
         pk = current.pk
         administration_removed(pk)
-        codes = Q(open_code__in=current.open_codes.values("pk"))
-        _delete_rows(OpenCodeSeat.objects.filter(codes))
-        _delete_rows(OpenDecline.objects.filter(codes))
-        OpenCodeFile.objects.filter(administration=current).delete()
-        OpenCodeBatch.objects.filter(administration=current).delete()
-        current.open_codes.all().delete()
+        _delete_open_codes(current)
         current.rosters.all().delete()
         current.delete()
         if connection.vendor == "postgresql":
             _drop_partition(pk, has_codes=has_codes)
+
+
+def _refuse_to_remove(current: Administration, confirmed: str) -> None:
+    """Raise ChangeBlocked or ConfirmationRequired, or hold off its rosters."""
+    if reason := reason_not_to_remove(current):
+        raise ChangeBlocked(reason)
+    if confirmed != current.name:
+        words = _("To confirm, type its short name: %(name)s")
+        raise ConfirmationRequired({"confirmed": words % {"name": current.name}})
+    try:
+        hold_off_rosters(current)
+    except RosterIsRunning as error:
+        raise ChangeBlocked(str(error)) from error
+
+
+def _delete_open_codes(administration: Administration) -> None:
+    """Delete its open codes with what refers to them."""
+    codes = Q(open_code__in=administration.open_codes.values("pk"))
+    _delete_rows(OpenCodeSeat.objects.filter(codes))
+    _delete_rows(OpenDecline.objects.filter(codes))
+    OpenCodeFile.objects.filter(administration=administration).delete()
+    OpenCodeBatch.objects.filter(administration=administration).delete()
+    administration.open_codes.all().delete()
 
 
 def reason_not_to_remove(administration: Administration) -> str:

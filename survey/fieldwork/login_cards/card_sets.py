@@ -263,23 +263,25 @@ def write_zip(
             named_by_id += sum(card.is_named_by_id for card in cards)
     messages = [_named_by_id(named_by_id)]
     if too_small:
-        of_small = people.filter(school__in=too_small)
-        names_of_small = [str(school) for school in too_small]
         role = card_set.administration.role
-        messages += [
-            ngettext(
-                "%(count)s person has no card.",
-                "%(count)s people have no card.",
-                left_out,
-            )
-            % {"count": f"{left_out:,}"},
-            schools_left_out(role, names_of_small, of_small),
-        ]
+        messages += _without_cards(role, too_small, people, left_out)
     progress.message = " ".join(filter(None, messages))
     # As after people were withdrawn in the meantime.
     if not made:
         raise JobRefused(progress.message)
     return made
+
+
+def _without_cards(
+    role: str, schools: list[School], people: QuerySet[Respondent], count: int
+) -> list[str]:
+    """Return sentences on schools that have too few people for cards. 1 statement."""
+    no_card = ngettext(
+        "%(count)s person has no card.", "%(count)s people have no card.", count
+    ) % {"count": f"{count:,}"}
+    names = [str(school) for school in schools]
+    of_schools = people.filter(school__in=schools)
+    return [no_card, schools_left_out(role, names, of_schools)]
 
 
 def _path_in_zip(card_set: CardSet, school: School) -> str:

@@ -113,10 +113,6 @@ def may_change(permissions: Permissions, survey: Survey) -> bool:
     return permissions.may_own(survey.district_id)
 
 
-def owner_of(survey: Survey) -> str:
-    return survey.district.name if survey.district else _("the state")
-
-
 def owner_with_code(code: str) -> District | None:
     """Return the district with this code, or None for "", the state.
 

@@ -181,10 +181,36 @@ def read_table(content: bytes, first: Language) -> TextFile:
             )
         )
     file = TextFile()
+    headers = {
+        number: name
+        for number, name in enumerate(names)
+        if number not in (key, original) and folded[number] not in ("", PLACE)
+    }
+    languages = _languages_of(headers, encoding, file)
+    for line, cells in rows:
+        cells = [*cells, *[""] * (len(names) - len(cells))]
+        for number, language in languages.items():
+            file.texts.append(
+                FileText(
+                    cells[key].strip(),
+                    language.code,
+                    cells[original],
+                    cells[number],
+                    line,
+                )
+            )
+    return file
+
+
+def _languages_of(
+    headers: dict[int, str], encoding: str, file: TextFile
+) -> dict[int, Language]:
+    """Return the languages of columns; those that can't be read are refused in `file`.
+
+    Raises UnreadableTexts.
+    """
     languages: dict[int, Language] = {}
-    for number, name in enumerate(names):
-        if number in (key, original) or folded[number] in ("", PLACE):
-            continue
+    for number, name in headers.items():
         language = language_of(name)
         if language is None:
             file.refused.append(
@@ -206,19 +232,7 @@ def read_table(content: bytes, first: Language) -> TextFile:
             )
         else:
             languages[number] = language
-    for line, cells in rows:
-        cells = [*cells, *[""] * (len(names) - len(cells))]
-        for number, language in languages.items():
-            file.texts.append(
-                FileText(
-                    cells[key].strip(),
-                    language.code,
-                    cells[original],
-                    cells[number],
-                    line,
-                )
-            )
-    return file
+    return languages
 
 
 def _csv_rows(text: str) -> Iterator[tuple[int, list[str]]]:

@@ -26,6 +26,15 @@ from survey.instrument.foreign.sheets import (
 )
 from survey.instrument.foreign.texts import Texts, quote_answers, shown_text
 
+# Of a whole survey, by their names in its files.
+TEXTS = {
+    "surveyls_title": "title",
+    "surveyls_welcometext": "welcome",
+    "surveyls_description": "description",
+    "surveyls_endtext": "end text",
+    "surveyls_policy_notice": "policy notice",
+}
+
 
 @dataclass(slots=True)
 class Answer:

@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from survey.instrument.foreign import limesurvey
 from survey.instrument.foreign.converted import Converted, UnreadableQuestionnaire
 from survey.instrument.foreign.limesurvey import (
+    TEXTS,
     Answer,
     Element,
     LimeSurvey,
@@ -35,13 +36,6 @@ NOT_TAKEN = {
     "themes": "themes",
     "themes_inherited": "themes",
     "plugin_settings": "plugins",
-}
-TEXTS = {
-    "surveyls_title": "title",
-    "surveyls_welcometext": "welcome",
-    "surveyls_description": "description",
-    "surveyls_endtext": "end text",
-    "surveyls_policy_notice": "policy notice",
 }
 
 
@@ -221,24 +215,9 @@ def read_elements(
         for attribute in attributes.get(qid, []):
             values = element.attributes.setdefault(attribute.get("attribute", ""), {})
             values[attribute.get("language", "")] = attribute.get("value", "")
-        codes = {}
-        subquestions = grouped(parts.get(qid, []), "qid")
-        for sub, subrows in sorted(
-            subquestions.items(),
-            key=lambda entry: number(entry[1][0], "question_order"),
-        ):
-            first = subrows[0]
-            codes[sub] = first.get("title", "")
-            element.subquestions.append(
-                Subquestion(
-                    codes[sub],
-                    ordered(
-                        by_language(local.get(sub) or subrows, "question"), languages
-                    ),
-                    first.get("scale_id", "0") or "0",
-                    first.get("relevance", ""),
-                )
-            )
+        subquestions = read_subquestions(parts.get(qid, []), local, languages)
+        element.subquestions += subquestions.values()
+        codes = {sub: each.code for sub, each in subquestions.items()}
         element.answers = read_answers(answers.get(qid, []), answer_texts, languages)
         for default in defaults.get(qid, []):
             values = (
@@ -254,6 +233,25 @@ def read_elements(
     return {
         gid: [element for _order, element in sorted(rows, key=lambda entry: entry[0])]
         for gid, rows in elements.items()
+    }
+
+
+def read_subquestions(
+    rows: list[Row], texts: dict[str, list[Row]], languages: list[str]
+) -> dict[str, Subquestion]:
+    """Return them by their key, in their order."""
+    by_order = sorted(
+        grouped(rows, "qid").items(),
+        key=lambda entry: number(entry[1][0], "question_order"),
+    )
+    return {
+        qid: Subquestion(
+            same[0].get("title", ""),
+            ordered(by_language(texts.get(qid) or same, "question"), languages),
+            same[0].get("scale_id", "0") or "0",
+            same[0].get("relevance", ""),
+        )
+        for qid, same in by_order
     }
 
 

@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from survey.instrument.foreign import limesurvey
 from survey.instrument.foreign.converted import Converted, UnreadableQuestionnaire
 from survey.instrument.foreign.limesurvey import (
+    TEXTS,
     Answer,
     Element,
     LimeSurvey,
@@ -26,13 +27,6 @@ COLUMNS = set_of_words(
     "validation mandatory other default same_default same_script encrypted "
     "assessment_value random_group"
 )
-TEXTS = {
-    "surveyls_title": "title",
-    "surveyls_welcometext": "welcome",
-    "surveyls_description": "description",
-    "surveyls_endtext": "end text",
-    "surveyls_policy_notice": "policy notice",
-}
 
 
 def convert(text: str) -> Converted:

@@ -44,34 +44,7 @@ def import_survey(
     whose texts it is meant to correct. Raises SurveyIsPublished if this version
     is published.
     """
-    # Waits for a publication of this draft, which then is not replaced.
-    earlier = (
-        Survey.objects.select_for_update()
-        .defer("source")
-        .filter(name=draft.name, version=draft.version, district=district)
-        .first()
-    )
-    replaced: int | None = None
-    if earlier is not None:
-        if earlier.published_at is not None:
-            raise SurveyIsPublished(
-                _(
-                    "%(name)s %(version)s is published and cannot change: give"
-                    " the file a new version in its settings sheet."
-                )
-                % {"name": draft.name, "version": draft.version}
-            )
-        if earlier.last_change:
-            raise SurveyIsPublished(
-                _(
-                    "%(name)s %(version)s was changed in the editor, and the file would"
-                    " replace those changes: give it a new version in its settings"
-                    " sheet, or delete the draft first."
-                )
-                % {"name": draft.name, "version": draft.version}
-            )
-        replaced = earlier.pk
-        earlier.delete()
+    replaced = delete_earlier_draft(draft, district)
     survey = Survey.objects.create(
         district=district,
         name=draft.name,
@@ -96,6 +69,40 @@ def import_survey(
         after={"file": survey.source_name},
     )
     return survey
+
+
+def delete_earlier_draft(draft: Draft, district: District | None) -> int | None:
+    """Return its key, if there was one of this version. Raises SurveyIsPublished."""
+    # Waits for a publication of this draft, which then is not replaced.
+    earlier = (
+        Survey.objects.select_for_update()
+        .defer("source")
+        .filter(name=draft.name, version=draft.version, district=district)
+        .first()
+    )
+    if earlier is None:
+        return None
+    names = {"name": draft.name, "version": draft.version}
+    if earlier.published_at is not None:
+        raise SurveyIsPublished(
+            _(
+                "%(name)s %(version)s is published and cannot change: give"
+                " the file a new version in its settings sheet."
+            )
+            % names
+        )
+    if earlier.last_change:
+        raise SurveyIsPublished(
+            _(
+                "%(name)s %(version)s was changed in the editor, and the file would"
+                " replace those changes: give it a new version in its settings"
+                " sheet, or delete the draft first."
+            )
+            % names
+        )
+    key = earlier.pk
+    earlier.delete()
+    return key
 
 
 def create_rows(survey: Survey, draft: Draft) -> None:

@@ -110,13 +110,7 @@ def read_draft(
         else []
         for title in columns
     }
-    lists = {parse_type(row.get("type")).option_set for row in rows["survey"]}
-    used = [row for row in rows["choices"] if row.get("list") in lists]
-    for translated in (rows["survey"], used, rows["measures"]):
-        complete_texts(translated, languages, findings)
-    # Nobody translates the others.
-    unused = [row for row in rows["choices"] if row.get("list") not in lists]
-    complete_texts(unused, languages, Findings())
+    complete_sheets(rows, languages, findings)
     codes = [language.code for language in languages]
     settings = read_settings(rows["settings"], name, findings)
     may_repeat = yes_or_no(settings.get("allow_choice_duplicates")) or False
@@ -225,6 +219,19 @@ def list_languages(
         }
         findings.refuse("survey", 1, "label", reason)
     return list(languages.values())
+
+
+def complete_sheets(
+    rows: dict[str, list[SurveyRow]], languages: list[Language], findings: Findings
+) -> None:
+    """Complete the texts of all sheets; warn of lists only where they are used."""
+    lists = {parse_type(row.get("type")).option_set for row in rows["survey"]}
+    used = [row for row in rows["choices"] if row.get("list") in lists]
+    for translated in (rows["survey"], used, rows["measures"]):
+        complete_texts(translated, languages, findings)
+    # Nobody translates the others.
+    unused = [row for row in rows["choices"] if row.get("list") not in lists]
+    complete_texts(unused, languages, Findings())
 
 
 def complete_texts(

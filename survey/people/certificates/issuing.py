@@ -37,7 +37,6 @@ from survey.people.certificates.keys import (
     public_bytes,
     signing_key,
 )
-from survey.people.certificates.pdf import draw_certificate
 from survey.people.certificates.systems import (
     BackupsEnd,
     backups_begin,
@@ -97,6 +96,9 @@ def issue_certificate(
 
     Called in the transaction that destroys. Raises SigningKeyMissing.
     """
+    # Only workers draw: the other processes save the memory of these libraries.
+    from survey.people.certificates.pdf import draw_certificate
+
     key = signing_key()
     public = public_bytes(key)
     number, now = uuid.uuid4(), timezone.now()

@@ -25,7 +25,7 @@ from survey.people.rosters.columns import holds_secrets, squeeze
 from survey.people.rosters.field_parsers import InvalidCell, parse_external_id
 from survey.people.rosters.file_reader import suggest_columns
 from survey.people.rosters.identity_changes import ID_COLUMNS, name_of_id
-from survey.people.rosters.layouts import RosterLayout, missing_fields
+from survey.people.rosters.layouts import RosterLayout, Suggestion, missing_fields
 from survey.people.rosters.scope import RosterScope, offered_schools
 from survey.people.rosters.table import RosterTable
 
@@ -102,35 +102,15 @@ def read_columns(
     guess = suggest_columns(
         table, role=administration.role, schools_tell_district=tell_district
     )
-    layout = guess.layout
-    shown = {
-        text: values
-        for text, values in guess.samples.items()
-        if not holds_secrets(text)
-    }
-    few = {
-        values_key(text): values
-        for text, values in guess.few_values.items()
-        if text in shown
-    }
-    samples = ColumnSamples(
-        list(guess.samples),
-        shown,
-        guess.questions,
-        {**guess.options, **few},
-        rows=[
-            [
-                cell if text in shown else ""
-                for text, cell in zip(guess.samples, cells, strict=False)
-            ]
-            for cells in guess.rows
-        ],
-    )
+    layout, questions = guess.layout, guess.questions
+    samples = samples_without_secrets(guess)
     choice = remembered_choice(samples.header, district=district, school=school)
-    if choice is not None:
+    if choice is None:
+        samples = replace(samples, options={**guess.options, **samples.options})
+    else:
         layout = RosterLayout.from_dict(choice.layout)
         questions = missing_fields(layout.fields, table.known)
-        samples = replace(samples, questions=questions, options=few)
+    samples = replace(samples, questions=questions)
     earlier_id = find_earlier_id(
         layout.fields.get(ID, ""),
         samples,
@@ -145,6 +125,31 @@ def read_columns(
             questions=list(dict.fromkeys([*samples.questions, ID])),
         )
     return ColumnReading(layout, samples, choice)
+
+
+def samples_without_secrets(guess: Suggestion) -> ColumnSamples:
+    """Return what the columns hold, without passwords, and no questions yet."""
+    shown = {
+        text: values
+        for text, values in guess.samples.items()
+        if not holds_secrets(text)
+    }
+    return ColumnSamples(
+        list(guess.samples),
+        shown,
+        options={
+            values_key(text): values
+            for text, values in guess.few_values.items()
+            if text in shown
+        },
+        rows=[
+            [
+                cell if text in shown else ""
+                for text, cell in zip(guess.samples, cells, strict=False)
+            ]
+            for cells in guess.rows
+        ],
+    )
 
 
 def header_key(header: Iterable[str]) -> str:

@@ -198,9 +198,19 @@ def suggest_layout(
         layout = replace(layout, fields={**layout.fields, "district": ""})
     if "external_id" in questions and "external_id" not in options:
         options["external_id"] = table.possible_ids()
+    return _suggestion(table, layout, questions, options)
+
+
+def _suggestion(
+    table: SampleTable,
+    layout: RosterLayout,
+    questions: list[str],
+    options: dict[str, list[str]],
+) -> Suggestion:
+    """Return them with shortened samples of each column, and the first rows."""
     different = {
         text: list(dict.fromkeys(map(_shorten, table.cells(text))))
-        for text in header
+        for text in table.header
         if text
     }
     return Suggestion(
@@ -214,8 +224,8 @@ def suggest_layout(
             if 0 < len(values) <= MOST_VALUES_ASKED
         },
         [
-            [_shorten(cell) for cell in cells[: len(header)]]
-            for cells in samples[:ROWS_SHOWN]
+            [_shorten(cell) for cell in cells[: len(table.header)]]
+            for cells in table.rows[:ROWS_SHOWN]
         ],
     )
 

@@ -191,24 +191,9 @@ class RowParser:
         self.notes: Counter[str] = Counter()
         self._languages = field_parsers.language_names(languages)
         self._place_index: dict[tuple[str | None, ...], int] = {}
-        parsers: dict[str, Callable[[str], str]] = {
-            "district": field_parsers.parse_place_code,
-            "district_name": _parse_place_name,
-            "school": field_parsers.parse_place_code,
-            "school_name": _parse_place_name,
-            "external_id": field_parsers.parse_external_id,
-            "previous_id": field_parsers.parse_previous_id,
-            "grade": self._parse_grade,
-            "classroom": field_parsers.parse_classroom,
-            "language": self._parse_language,
-            "given_name": partial(self._parse_name, "given_name"),
-            "family_name": partial(self._parse_name, "family_name"),
-            "name": partial(self._parse_name, "name"),
-            "email": field_parsers.parse_email,
-        }
         self._parsers = [
             (name, columns.fields[name], parser)
-            for name, parser in parsers.items()
+            for name, parser in self._field_parsers().items()
             if name in columns.fields
         ]
         self._birth_date_index = columns.fields.get("birth_date")
@@ -225,6 +210,23 @@ class RowParser:
             for name, index in sorted(columns.attributes.items())
         ]
         self._header = RepeatableHeader(columns.header)
+
+    def _field_parsers(self) -> dict[str, Callable[[str], str]]:
+        return {
+            "district": field_parsers.parse_place_code,
+            "district_name": _parse_place_name,
+            "school": field_parsers.parse_place_code,
+            "school_name": _parse_place_name,
+            "external_id": field_parsers.parse_external_id,
+            "previous_id": field_parsers.parse_previous_id,
+            "grade": self._parse_grade,
+            "classroom": field_parsers.parse_classroom,
+            "language": self._parse_language,
+            "given_name": partial(self._parse_name, "given_name"),
+            "family_name": partial(self._parse_name, "family_name"),
+            "name": partial(self._parse_name, "name"),
+            "email": field_parsers.parse_email,
+        }
 
     def parse(self, row: int, cells: list[str]) -> ParsedRow:
         header = self.columns.header

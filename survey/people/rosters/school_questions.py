@@ -57,25 +57,7 @@ def school_questions(c: Comparison, matches: SchoolMatches) -> list[SchoolQuesti
     Without those that a person has confirmed as new. Two statements if there are any;
     none otherwise.
     """
-    new: dict[int, list[int]] = defaultdict(list)
-    for place, _district, school in matches.rows:
-        if school < 0:
-            new[school].append(place)
-    # New ones first: with many rejected ones, none of them would be asked about, and
-    # a misspelt school would be added.
-    groups = [
-        *((places[0], places, school) for school, places in new.items()),
-        *((place, [place], 0) for place in sorted(matches.rejected)),
-    ][:MOST_COMPARED]
-    confirmed = {
-        texts for texts, pk in c.table.layout.schools.items() if pk == NEW_SCHOOL
-    }
-    # After the first ones were cut off: otherwise each answer brings a new question.
-    groups = [
-        group
-        for group in groups
-        if not all(c.parser.places[place] in confirmed for place in group[1])
-    ]
+    groups = _unconfirmed_groups(c, matches)
     if not groups:
         return []
     candidates, unavailable = (
@@ -116,6 +98,34 @@ def school_questions(c: Comparison, matches: SchoolMatches) -> list[SchoolQuesti
     return sorted(
         questions, key=lambda question: not (question["near"] or question["elsewhere"])
     )
+
+
+def _unconfirmed_groups(
+    c: Comparison, matches: SchoolMatches
+) -> list[tuple[int, list[int], int]]:
+    """Return places that could be one school: the first, all, and the new school's key.
+
+    The key is 0 where rows are rejected.
+    """
+    new: dict[int, list[int]] = defaultdict(list)
+    for place, _district, school in matches.rows:
+        if school < 0:
+            new[school].append(place)
+    # New ones first: with many rejected ones, none of them would be asked about, and
+    # a misspelt school would be added.
+    groups = [
+        *((places[0], places, school) for school, places in new.items()),
+        *((place, [place], 0) for place in sorted(matches.rejected)),
+    ][:MOST_COMPARED]
+    confirmed = {
+        texts for texts, pk in c.table.layout.schools.items() if pk == NEW_SCHOOL
+    }
+    # After the first ones were cut off: otherwise each answer brings a new question.
+    return [
+        group
+        for group in groups
+        if not all(c.parser.places[place] in confirmed for place in group[1])
+    ]
 
 
 def must_be_answered(question: Mapping[str, Any]) -> bool:

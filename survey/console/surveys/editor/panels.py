@@ -210,27 +210,19 @@ class PanelBuilder:
             panel.options = self.options(row)
         if kind == "range":
             panel.scale_name = _("Scale")
-            panel.scale = [
-                self.view_of(
-                    Address("survey", key, name), label, NUMBER, placeholder=default
-                )
-                for name, label, default in (
-                    ("start", pgettext("scale", "From"), "1"),
-                    ("end", pgettext("scale", "To"), "10"),
-                    ("step", pgettext("scale", "Step"), "1"),
-                )
-            ]
+            panel.scale = self.numbers(
+                key,
+                ("start", pgettext("scale", "From"), "1"),
+                ("end", pgettext("scale", "To"), "10"),
+                ("step", pgettext("scale", "Step"), "1"),
+            )
         elif kind in NUMBERS and limits_of_row(self.book, row) is not None:
             panel.scale_name = _("Accepted numbers")
-            panel.scale = [
-                self.view_of(
-                    Address("survey", key, name), label, NUMBER, placeholder=_("None")
-                )
-                for name, label in (
-                    ("smallest", pgettext("number", "Smallest")),
-                    ("largest", pgettext("number", "Largest")),
-                )
-            ]
+            panel.scale = self.numbers(
+                key,
+                ("smallest", pgettext("number", "Smallest"), _("None")),
+                ("largest", pgettext("number", "Largest"), _("None")),
+            )
         if kind not in ("note", "calculate", "hidden"):
             panel.answer = self.answer(key, kind)
         panel.rules = self.rules(key, kind)
@@ -246,6 +238,15 @@ class PanelBuilder:
         ]
         panel.problems = self.rest_of(key, shown)
         return panel
+
+    def numbers(self, key: str, *fields: tuple[str, str, str]) -> list[FieldView]:
+        """Return fields by name, label and placeholder."""
+        return [
+            self.view_of(
+                Address("survey", key, name), label, NUMBER, placeholder=placeholder
+            )
+            for name, label, placeholder in fields
+        ]
 
     def guidance(self, key: str) -> list[FieldView]:
         """Return the fields of a text that respondents open; a grid shows none."""

@@ -63,7 +63,7 @@ def check_directions(draft: Draft) -> Iterator[Check]:
             yield problem("direction_by_language", message, item, [*known][-1])
         elif known:
             directions[option_set] = next(iter(known.values()))
-    usual = _most(list(directions.values()))
+    usual = 1 if sum(directions.values()) >= 0 else -1
     for option_set, direction in directions.items():
         if direction != usual:
             options = draft.option_sets[option_set]
@@ -91,10 +91,6 @@ def _sign(label: str) -> int:
     if NEGATIVE_END.search(label):
         return -1
     return 1 if POSITIVE_END.search(label) else 0
-
-
-def _most(signs: Sequence[int]) -> int:
-    return 1 if sum(signs) >= 0 else -1
 
 
 def _ends(draft: Draft, options: Sequence[OptionDraft]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import time
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -133,7 +134,7 @@ def change_feed(
             if current.removed_at is not None:
                 raise ValidationError(_("This roster sync was removed."))
             before = _shown(current)
-            old_store, old_servers = current.store, servers_of(current)
+            old_servers = servers_of(current)
             new_source = any(
                 settings.get(field, getattr(current, field)) != getattr(current, field)
                 for field in SOURCE
@@ -141,20 +142,15 @@ def change_feed(
             _note_identity(current, settings.get("identity", current.identity))
             for field, value in settings.items():
                 setattr(current, field, value)
-            new_servers = servers_of(current)
-            # Somebody who does not know the credentials could read them there.
-            if current.credentials and credentials is None:
-                if new_servers != old_servers:
-                    raise CredentialsNeeded
-            elif credentials is not None:
+            servers_change = servers_of(current) != old_servers
+            if credentials is not None:
                 current.credentials = _sealed(credentials)
                 current.credentials_set_at = timezone.now() if credentials else None
+            # Somebody who does not know the credentials could read them there.
+            elif current.credentials and servers_change:
+                raise CredentialsNeeded
             if new_source:
-                current.etag = current.digest = current.store = ""
-                if new_servers != old_servers:
-                    current.host_key = ""
-                current.loaded_at = current.last_full_at = None
-                transaction.on_commit(lambda: delete_files(old_store))
+                _forget_source(current, servers_change=servers_change)
             current.by, current.is_store_applied = by, False
             current.save()
             if administrations is not None:
@@ -174,6 +170,15 @@ def change_feed(
     except IntegrityError as error:
         raise ValidationError({"name": NAME_TAKEN}) from error
     feed.refresh_from_db()
+
+
+def _forget_source(feed: RosterFeed, *, servers_change: bool) -> None:
+    """Forget what the earlier source sent; its files are deleted on commit."""
+    transaction.on_commit(partial(delete_files, feed.store))
+    feed.etag = feed.digest = feed.store = ""
+    if servers_change:
+        feed.host_key = ""
+    feed.loaded_at = feed.last_full_at = None
 
 
 def _note_identity(feed: RosterFeed, identity: str) -> None:

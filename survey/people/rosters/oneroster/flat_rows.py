@@ -135,16 +135,7 @@ def rows(
 ) -> Iterator[list[str]]:
     """Yield the rows; at the end, add to `notes` who was left out."""
     places = load_places(db)
-    load_classes(db, today)
-    find_people(db, options.identity)
-    find_assignments(db, today)
-    find_enrolled_schools(db, today)
-    choose_schools(db, Role.STUDENT, Role.TEACHER)
-    if Role.PARENT in roles:
-        find_schools_of_children(db)
-        choose_schools(db, Role.PARENT)
-    find_homerooms(db, today)
-
+    _find_schools_of_people(db, options, roles, today)
     columns = row_format(db, options)
     of_person = itemgetter(*(_PERSON.index(name) for name in columns.person))
     of_no_school = 0
@@ -192,6 +183,21 @@ def rows(
             )
             % {"people": f"{of_no_school:,}"}
         )
+
+
+def _find_schools_of_people(
+    db: sqlite3.Connection, options: RowOptions, roles: Collection[str], today: str
+) -> None:
+    """Write into the database what `_people` reads: one school of each person."""
+    load_classes(db, today)
+    find_people(db, options.identity)
+    find_assignments(db, today)
+    find_enrolled_schools(db, today)
+    choose_schools(db, Role.STUDENT, Role.TEACHER)
+    if Role.PARENT in roles:
+        find_schools_of_children(db)
+        choose_schools(db, Role.PARENT)
+    find_homerooms(db, today)
 
 
 def _people(db: sqlite3.Connection) -> Iterator[tuple[str, ...]]:
