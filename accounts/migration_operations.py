@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from django.db import router
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
-from django.db.migrations.operations import CreateModel
+from django.db.migrations.operations import AddConstraint, CreateModel
 from django.db.migrations.operations.base import Operation, OperationCategory
 from django.db.migrations.state import ProjectState
 
@@ -51,6 +51,28 @@ class CreateModels(Operation):
 
     def describe(self) -> str:
         return f"Create {len(self.models)} models"
+
+
+class AddUnvalidatedConstraint(AddConstraint):
+    """Add a check for new rows to a table that serves; PostgreSQL reads no row.
+
+    A later migration validates the others, by `VALIDATE CONSTRAINT`, beside saves. In
+    the same transaction, the lock of this operation would hold them up.
+    """
+
+    def database_forwards(
+        self,
+        app_label: str,
+        schema_editor: BaseDatabaseSchemaEditor,
+        from_state: ProjectState,
+        to_state: ProjectState,
+    ) -> None:
+        model = to_state.apps.get_model(app_label, self.model_name)
+        if schema_editor.connection.vendor != "postgresql":
+            super().database_forwards(app_label, schema_editor, from_state, to_state)
+        elif self.allow_migrate_model(schema_editor.connection.alias, model):
+            statement = self.constraint.create_sql(model, schema_editor)
+            schema_editor.execute(f"{statement} NOT VALID", params=None)
 
 
 class RunStatements(Operation):

@@ -82,6 +82,10 @@ COMMANDS = {
         "release.licences",
         "Writes the licences of everything of others",
     ),
+    "measure_destruction": (
+        "measure.benchmarks.destruction",
+        "Destroys the answers of an administration beside page saves of another",
+    ),
     "measure_editor": (
         "measure.benchmarks.editor",
         "Times the survey editor: opening drafts, and edits",

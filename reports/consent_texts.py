@@ -7,7 +7,7 @@ began to offer a correction of its texts. People keep the version of their login
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -81,6 +81,18 @@ def versions_between(
         and (until is None or until >= start)
     ]
     return list(dict.fromkeys(digests))
+
+
+def texts_of_versions(
+    versions: Iterable[PublishedSurvey],
+) -> Iterator[tuple[str, ConsentText]]:
+    """Yield all texts of each box of consent, with the name of its item."""
+    for published in versions:
+        definition = load_definition(published.definition)
+        for name, item in definition["items"].items():
+            if item["kind"] == CONSENT:
+                for text in _texts_of(definition, published.digest, name, ""):
+                    yield name, text
 
 
 def _texts_of(

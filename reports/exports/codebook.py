@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from operator import attrgetter
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from django.template.loader import render_to_string
 from django.utils import timezone, translation
 
 from reports.answers.versions import SurveyVersion
+from reports.consent_texts import ConsentText, texts_of_versions
 from reports.exports.columns import AnswerTally, Variable, value_type
 from reports.exports.minimum_group import SAVED_STEPS
 from reports.exports.row_builder import ExportPlan, RowBuilder, VersionEncoder
@@ -32,6 +34,7 @@ from survey.instrument.definitions.schema import (
     Texts,
     load_definition,
 )
+from survey.models import PublishedSurvey
 
 KINDS = {
     "text": "Text",
@@ -261,6 +264,7 @@ def context(export: Export, rows: RowBuilder) -> dict[str, object]:
         ),
         "respondent_columns": respondent_columns(plan),
         "corrections": list(corrections(plan)),
+        "consent_texts": consent_texts(plan),
         "entries": [entry(variable, versions) for variable in plan.columns.variables],
         "measures": measures_in(versions),
         "missing": plan.missing,
@@ -326,22 +330,39 @@ def measures_in(versions: Sequence[VersionEncoder]) -> list[CodebookMeasure]:
     return measures
 
 
-def corrections(plan: ExportPlan) -> Iterator[CodebookCorrection]:
-    """Return the corrections of each version in the file, back to its first."""
-    versions = {
+def corrected_versions(plan: ExportPlan) -> Iterator[list[PublishedSurvey]]:
+    """Yield each version in the file with those that it corrects, newest first."""
+    published = {
         administration.published_id: administration.published
         for administration in plan.administrations.values()
     }
-    for published in versions.values():
-        after = published
-        while (before := after.survey.corrects) is not None:
+    for version in published.values():
+        versions = [version]
+        while (before := versions[-1].survey.corrects) is not None:
+            versions.append(before)
+        yield versions
+
+
+def corrections(plan: ExportPlan) -> Iterator[CodebookCorrection]:
+    """Return the corrections of each version in the file, back to its first."""
+    for versions in corrected_versions(plan):
+        for after, before in pairwise(versions):
             changes = compare(
                 load_definition(before.definition), load_definition(after.definition)
             )
             yield CodebookCorrection(
                 before.survey.version, after.survey.version, changes.texts
             )
-            after = before
+
+
+def consent_texts(plan: ExportPlan) -> list[tuple[str, ConsentText]]:
+    """Return what people acknowledged: item and text, by version and language."""
+    versions = {
+        version.digest: version
+        for chain in corrected_versions(plan)
+        for version in chain
+    }
+    return list(texts_of_versions(versions.values()))
 
 
 def entry(variable: Variable, versions: Sequence[VersionEncoder]) -> CodebookEntry:

@@ -73,7 +73,7 @@ def survey_decline(request: HttpRequest) -> HttpResponse:
     """Ask whether the person really does not want to take part; POST: record it.
 
     GET: 1 read, 1 session read; once recorded 0 SQL, no session read. POST: 1 write;
-    1 session read and 1 deletion.
+    1 session read and 1 deletion; 1 read where nothing is recorded.
     """
     if request.method != "POST" and "declined" in request.GET:
         return _show_declined(request)
@@ -85,8 +85,7 @@ def survey_decline(request: HttpRequest) -> HttpResponse:
     if request.method != "POST":
         return _ask(request, session)
     if not decline(session):
-        # It says why: the survey was finished or has closed, or the code is another.
-        return redirect("survey_display")
+        return _ask(request, session, has_failed=True)
     response = redirect("survey_decline")
     response["Location"] += f"?declined&language={login_language(request)}"
     # Only here: other devices are told by the next save or page why it is refused.
@@ -99,14 +98,22 @@ def survey_decline(request: HttpRequest) -> HttpResponse:
     return response
 
 
-def _ask(request: HttpRequest, session: RespondentSession) -> HttpResponse:
+def _ask(
+    request: HttpRequest, session: RespondentSession, *, has_failed: bool = False
+) -> HttpResponse:
+    """Ask, or say that nothing was recorded.
+
+    Where this device may learn why (the survey was finished or has closed, the code is
+    another), it is led to the page that says so. Otherwise the words are the same for
+    a person who has finished as for one who may not decline any more.
+    """
     published = published_survey(session.digest)
     device = devices.device_of(request.COOKIES)
     try:
         saved = read_saved_answers(session, published, device)
     except SessionEnded as ended:
         return end_session(request, ended.reason)
-    if saved.completed_at is not None or not saved.may_decline:
+    if saved.completed_at is not None or not (saved.may_decline or has_failed):
         return redirect("survey_display")
     language = language_of(request, session, published)
     context = {
@@ -115,8 +122,10 @@ def _ask(request: HttpRequest, session: RespondentSession) -> HttpResponse:
         "tag": session.tag,
         # The footer leads to no page where people would lose sight of their survey.
         "take": True,
+        "has_failed": has_failed,
     }
-    return render(request, "survey/survey_decline.html", context)
+    status = 409 if has_failed else 200
+    return render(request, "survey/survey_decline.html", context, status=status)
 
 
 def _show_declined(request: HttpRequest) -> HttpResponse:

@@ -32,23 +32,32 @@ from survey.taking.published import published_survey
 from survey.taking.saved_answers import SavedAnswers
 from survey.taking.session import RespondentSession, tag_for
 
-# The window is read in the statement, so a closed module takes nobody.
-START = """
+# The person in the state's round. Whoever erases or withdraws the person has this row,
+# or waits for it: a module's respondent is there before, and seen, or is not made.
+PERSON = """
+SELECT p.id FROM survey_respondent p WHERE p.id = %s AND p.withdrawn_at IS NULL
+FOR SHARE
+"""
+# The window is read in the statement, so a closed module takes nobody. On a cluster,
+# the key names the shard, and the route of the digest is unique; the person is in
+# another shard, and is locked before.
+START_ON_CLUSTER = """
 INSERT INTO survey_respondent
-    (administration_id, school_id, grade, language, classroom, attributes, issue,
+    (id, administration_id, school_id, grade, language, classroom, attributes, issue,
      code_digest, code_key_version, started_at)
-SELECT m.id, %s, %s, %s, '', %s, 1, %s, %s, %s
+SELECT nextval('survey_respondent_id_seq'), m.id, %s, %s, %s, '', %s, 1, %s, %s, %s
 FROM survey_administration m
 WHERE m.id = %s AND m.opens_at <= %s AND m.closes_at > %s
-ON CONFLICT (code_digest) DO NOTHING
 RETURNING id
 """
-# On a cluster, the key names the shard, and the route of the digest is unique.
-START_ON_CLUSTER = (
-    START.replace("(administration_id", "(id, administration_id")
-    .replace("SELECT m.", "SELECT nextval('survey_respondent_id_seq'), m.")
-    .replace("ON CONFLICT (code_digest) DO NOTHING\n", "")
+START = (
+    START_ON_CLUSTER.replace("(id, ", "(")
+    .replace("nextval('survey_respondent_id_seq'), ", "")
+    .replace("WHERE m.id", f"JOIN ({PERSON}) person ON true\nWHERE m.id")
+    .replace("RETURNING", "ON CONFLICT (code_digest) DO NOTHING\nRETURNING")
 )
+# SQLite has one writer at a time.
+START_UNLOCKED = START.replace("FOR SHARE", "")
 BEGUN = """
 SELECT r.id, r.issue, r.completed_at, r.withdrawn_at, {only_device}
 FROM survey_respondent r WHERE r.code_digest IN ({places})
@@ -197,21 +206,23 @@ def _start(part: NextPart, respondent_id: int, now: datetime) -> BegunPart | Non
     digest = module_digest_for(part.administration_id, respondent_id, version)
     at = connection.ops.adapt_datetimefield_value(now)
     person = part.person
-    parameters = [
+    columns = [
         *(person["school_id"], person["grade"], person["language"]),
         *(json.dumps(person["attributes"]), digest, version, at),
-        *(part.administration_id, at, at),
     ]
+    window = [part.administration_id, at, at]
     with connection.cursor() as cursor:
         if settings.IS_DISTRIBUTED:
-            key = _insert_on_cluster(cursor, parameters, digest)
+            parameters = [*columns, *window]
+            key = _insert_on_cluster(cursor, respondent_id, parameters, digest)
         else:
-            cursor.execute(START, parameters)
+            start = START if connection.vendor == "postgresql" else START_UNLOCKED
+            cursor.execute(start, [*columns, respondent_id, *window])
             row = cursor.fetchone()
             key = row and row[0]
     if key is not None:
         return BegunPart(key, issue=1, is_finished=False)
-    # A second request was faster, or the module has closed.
+    # A second request was faster, the module has closed, or the person was withdrawn.
     begun = _find_begun(part.administration_id, respondent_id)
     if begun is None or begun[3]:
         return None
@@ -219,9 +230,12 @@ def _start(part: NextPart, respondent_id: int, now: datetime) -> BegunPart | Non
 
 
 def _insert_on_cluster(
-    cursor: Any, parameters: Sequence[object], digest: bytes
+    cursor: Any, person: int, parameters: Sequence[object], digest: bytes
 ) -> int | None:
     with transaction.atomic():
+        cursor.execute(PERSON, [person])
+        if not cursor.fetchone():
+            return None
         cursor.execute(START_ON_CLUSTER, parameters)
         row = cursor.fetchone()
         if row and not code_routes.add_new_route(cursor, digest, row[0]):

@@ -6,6 +6,7 @@ import math
 import shutil
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from provisioning.commands import Refusal
 from provisioning.measure.benchmarks.stack import Stack, sql_file
@@ -34,19 +35,19 @@ def fill_with_others(
         f" replica included, and about {minutes:,.0f} minutes",
         flush=True,
     )
-    check_disk(stack, rows - stored_rows(stack, administration))
+    check_disk(stack.folder, rows - stored_rows(stack, administration))
     invited = max(people * LEFT_OUT // (LEFT_OUT - 1), measured * LEFT_OUT) + 1
     stack.open_rehearsal(*shape, f"--respondents={invited}")
     fill(stack, administration, rows, items)
 
 
-def check_disk(stack: Stack, missing: int) -> None:
+def check_disk(folder: Path, missing: int) -> None:
     needed = missing * BYTES_PER_ROW + SPARE_BYTES
-    free = shutil.disk_usage(stack.folder).free
+    free = shutil.disk_usage(folder).free
     if missing > 0 and free < needed:
         raise Refusal(
             f"{missing / 1e6:,g} million responses more need {needed / 2**30:,.0f} GB"
-            f" in {stack.folder}, and {free / 2**30:,.0f} are free"
+            f" in {folder}, and {free / 2**30:,.0f} are free"
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 
 from reports.exports.documents.described_file import DescribedFile
 from reports.exports.typed.columns import Column, Storage
@@ -37,12 +38,17 @@ def document(file: DescribedFile) -> bytes:
     }
     if suffix == ".csv":
         resource["encoding"] = "utf-8"
-    package = {
+    package: dict[str, object] = {
         "$schema": PROFILE,
         "name": file.export.stem,
         "title": file.title,
         "resources": [resource],
     }
+    if file.consent_texts:
+        # A property of our own, which the specification allows.
+        package["consent"] = [
+            {"field": name, **asdict(text)} for name, text in file.consent_texts
+        ]
     return json.dumps(package, ensure_ascii=False, indent=1).encode()
 
 

@@ -95,6 +95,9 @@ def _add_study(root: Element, file: DescribedFile) -> None:
     collection = SubElement(SubElement(study, "method"), "dataColl")
     _add(collection, "collMode", "Self-administered questionnaire, on the web")
     _add(collection, "weight", NO_WEIGHTS)
+    for name, consent in file.consent_texts:
+        subject = f"{name}, {consent.version} ({consent.digest}), {consent.language}"
+        _add(study, "notes", consent.text, type="consent", subject=subject)
 
 
 def _add_file(root: Element, file: DescribedFile) -> None:

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from accounts.csv_injection import escape_formula
+from reports.consent_texts import ConsentText
 from reports.exports import codebook
 from reports.exports.descriptions import described_columns
 from reports.exports.long_rows import LongRowBuilder
@@ -41,6 +42,11 @@ class DescribedFile:
     @property
     def title(self) -> str:
         return codebook.title_of(self.rows.plan)
+
+    @cached_property
+    def consent_texts(self) -> Sequence[tuple[str, ConsentText]]:
+        """Return what people agreed to: the name of the item, and a text."""
+        return codebook.consent_texts(self.rows.plan)
 
     @property
     def is_long(self) -> bool:

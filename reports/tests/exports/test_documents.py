@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -14,14 +15,59 @@ import pytest
 from defusedxml import ElementTree
 
 from reports.models import Export
-from reports.tests.exports.conftest import made
+from reports.tests.exports.conftest import FIRST, draft, made
+from survey.instrument.definitions.corrections import publish_correction, use_correction
 from survey.work.files import path_of
 
 pytestmark = pytest.mark.django_db
 DDI = {"d": "ddi:codebook:2_5"}
 FORMATS = ("wide", "long", "xlsx", "sav", "zsav", "dta", "parquet")
-# Of a variable, in the order of the schema.
-ORDER = ["labl", "qstn", "invalrng", "universe", "catgry", "concept", "varFormat"]
+# What the documents use of DDI-Codebook 2.5: the attributes of each element, and its
+# elements in the order of the schema. The schema itself has another licence (LGPL).
+STRUCTURE = {
+    "codeBook": ("version {xml}lang", "docDscr stdyDscr fileDscr dataDscr"),
+    "docDscr": ("", "citation"),
+    "citation": ("", "titlStmt prodStmt"),
+    "titlStmt": ("", "titl IDNo"),
+    "prodStmt": ("", "prodDate software"),
+    "prodDate": ("date", ""),
+    "software": ("version", ""),
+    "stdyDscr": ("", "citation stdyInfo method notes"),
+    "stdyInfo": ("", "sumDscr"),
+    "sumDscr": ("", "collDate anlyUnit universe"),
+    "collDate": ("event date", ""),
+    "method": ("", "dataColl"),
+    "dataColl": ("", "collMode weight"),
+    "notes": ("type subject", ""),
+    "fileDscr": ("ID", "fileTxt notes"),
+    "fileTxt": ("", "fileName dimensns fileType"),
+    "dimensns": ("", "caseQnty varQnty"),
+    "dataDscr": ("", "var"),
+    "var": (
+        "ID name files intrvl nature",
+        "labl qstn invalrng universe catgry concept varFormat",
+    ),
+    "qstn": ("", "preQTxt qstnLit ivuInstr"),
+    "invalrng": ("", "item"),
+    "item": ("VALUE", ""),
+    "catgry": ("missing", "catValu labl catStat"),
+    "catStat": ("type", ""),
+    "varFormat": ("type", ""),
+}
+XML = "{http://www.w3.org/XML/1998/namespace}"
+# codebook.xsd of https://ddialliance.org/, with the schemas that it includes.
+SCHEMA = os.environ.get("GROUNDSWELL_DDI_SCHEMA", "")
+
+
+def assert_structure(element) -> None:
+    """Fail for an element or attribute that the schema does not have there."""
+    name = element.tag.removeprefix("{ddi:codebook:2_5}")
+    attributes, children = (part.split() for part in STRUCTURE.get(name, ("", "")))
+    assert {key.replace(XML, "{xml}") for key in element.attrib} <= {*attributes}, name
+    names = [child.tag.removeprefix("{ddi:codebook:2_5}") for child in element]
+    assert names == sorted(names, key=children.index), name
+    for child in element:
+        assert_structure(child)
 
 
 def unpacked(export: Export, folder: Path) -> Path:
@@ -47,9 +93,7 @@ def test_the_documents_describe_the_file(staff, fall, maya, tmp_path, kind):
     assert file.findtext(".//d:caseQnty", "", DDI) == str(export.rows)
     variables = root.findall("d:dataDscr/d:var", DDI)
     assert file.findtext(".//d:varQnty", "", DDI) == str(len(variables))
-    for variable in variables:
-        names = [child.tag.partition("}")[2] for child in variable]
-        assert names == sorted(names, key=ORDER.index)
+    assert_structure(root)
     assert "no weights" in root.findtext(".//d:weight", "", DDI)
 
     package = json.loads((folder / "datapackage.json").read_text())
@@ -96,6 +140,72 @@ def test_ddi_has_questions_routing_and_counts(
     )
     chosen = variables["pets_cat"].findall(".//d:catStat", DDI)
     assert [count.text for count in chosen] == ["0", "1"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "<var><qstn/><labl/></var>",
+        '<var wgt="wgt"/>',
+        "<stdyDscr><var/></stdyDscr>",
+    ],
+)
+def test_another_structure_would_be_noticed(content):
+    root = ElementTree.fromstring(content.replace("><", ">\n<"))
+    with pytest.raises((AssertionError, ValueError)):
+        assert_structure(root)
+
+
+@pytest.mark.skipif(
+    not SCHEMA or not shutil.which("xmllint"),
+    reason="GROUNDSWELL_DDI_SCHEMA names no codebook.xsd, or there is no xmllint",
+)
+@pytest.mark.parametrize("kind", FORMATS)
+def test_the_schema_of_ddi_accepts_the_document(staff, fall, maya, tmp_path, kind):
+    folder = unpacked(made(staff.state, fall, format=kind), tmp_path)
+    command = ["xmllint", "--nonet", "--noout", "--schema", SCHEMA]
+    done = subprocess.run(
+        [*command, str(folder / "ddi-codebook.xml")], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("kind", ("wide", "long"))
+def test_texts_of_consent_are_in_all_documents(staff, fall, maya, tmp_path, kind):
+    """Those of each version, with its number and in each language."""
+    before = fall.published
+    wording = ["acknowledge", "promise", "I agree.", "Acepto."]
+    rows = [wording if "promise" in row else row for row in FIRST]
+    correction = publish_correction(
+        survey=draft(rows, "1.1"), corrects=before, by=staff.state
+    )
+    use_correction(administration=fall, published=correction, by=staff.state)
+    fall.refresh_from_db()
+    export = made(staff.state, fall, format=kind)
+    folder = unpacked(export, tmp_path)
+    texts = {
+        (before.digest, "English", "I promise."),
+        (before.digest, "Español", "Prometo."),
+        (fall.published_id, "English", "I agree."),
+        (fall.published_id, "Español", "Acepto."),
+    }
+    package = json.loads((folder / "datapackage.json").read_text())
+    assert {
+        (entry["digest"], entry["language"], entry["text"])
+        for entry in package["consent"]
+    } == texts
+    assert {entry["field"] for entry in package["consent"]} == {"promise"}
+    root = ElementTree.parse(folder / "ddi-codebook.xml").getroot()
+    notes = root.findall("d:stdyDscr/d:notes[@type='consent']", DDI)
+    assert len(notes) == len(texts)
+    for digest, language, text in texts:
+        [note] = [note for note in notes if note.text == text]
+        assert note.get("subject").startswith("promise, ")
+        assert digest in note.get("subject") and language in note.get("subject")
+    codebook = path_of(export.codebook_name).read_text()
+    part = codebook.partition("Texts of consent")[2].partition("<h2>")[0]
+    for digest, _language, text in texts:
+        assert text in part and digest[:12] in part
 
 
 @pytest.mark.parametrize("kind", ("wide", "long", "xlsx", "sav", "dta", "parquet"))

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.utils import timezone
 
+from reports.exports import job
 from reports.models import Export, ResultsRollUp, SchoolRate, Scoring
 from reports.models.scores import FORMAT
 from reports.rates.rollup import roll_up
@@ -184,6 +185,34 @@ def test_exports_of_the_district_are_deleted_and_again_those_in_hand(staff, enro
     assert files.follow_up_all() == 0
     in_hand.refresh_from_db()
     assert in_hand.deleted_at and not in_hand.file_name
+
+
+def test_an_export_that_has_read_the_person_is_deleted_once_it_is_ready(
+    staff, enrol, monkeypatch
+):
+    """The person is erased between the snapshot of the answers and the file."""
+    administration = opened(published(FIRST, "3"), "fall", minimum_group=1)
+    person = enrol(
+        administration, staff.lincoln, started_at=datetime(2027, 3, 1, tzinfo=UTC)
+    )
+    answer(person, {"age": "9"})
+    write, erasures = job.write_data, []
+
+    def write_late(*arguments):
+        erasures.append(erase(person, by=staff.dana))
+        return write(*arguments)
+
+    monkeypatch.setattr(job, "write_data", write_late)
+    export = made(staff.state, administration)
+    # There was something to delete.
+    assert [row["age"] for row in rows_of(export)] == ["9"]
+    [erasure] = erasures
+    assert erasure.completed_at is None
+    Export.objects.update(created_at=timezone.now() - timedelta(hours=2))
+    type(erasure).objects.update(erased_at=timezone.now() - timedelta(hours=1))
+    assert files.follow_up_all() == 0
+    export.refresh_from_db()
+    assert export.deleted_at and not export.file_name
 
 
 def test_the_figures_of_a_release_stay(staff, closed):

@@ -41,7 +41,12 @@ from survey.models.erasure import ERASES
 from survey.people.certificates.digests import new_key
 from survey.people.erasing import erased_ids, files
 from survey.people.erasing.deletion import delete_ids, delete_rows
-from survey.people.erasing.stored import JOINED, PersonRecords, records_of
+from survey.people.erasing.stored import (
+    JOINED,
+    PersonRecords,
+    add_modules,
+    records_of,
+)
 from survey.people.retention.holds import OnHold, explain, hold_on, refuse_if_held
 from survey.people.rosters.counted_groups import keep_groups_of_withdrawn
 from survey.work.jobs import JobRefused, Progress, job, start
@@ -245,7 +250,8 @@ def erase_person(
 
     No roster of these rounds is applied or undone meanwhile, and nobody is merged: all
     of them take the same locks. Somebody may do so before, so the records are looked up
-    again behind the locks.
+    again behind the locks. The person goes on to no module while the respondents' rows
+    are locked; one that was begun before that is looked for behind this lock.
     """
     locked: set[int] = set()
     with transaction.atomic(), connection.cursor() as cursor:
@@ -254,7 +260,10 @@ def erase_person(
             person = person_of(Respondent.objects.get(pk=record.respondent_id))
             rounds = set(person.records.values())
             if rounds <= locked:
-                break
+                lock_respondents(Respondent.objects.filter(pk__in=person.records))
+                if not add_modules(person):
+                    break
+                rounds = set(person.records.values())
             # In the order of the keys, so that two erasures never wait for each other.
             # A later round comes with a roster that was applied a moment ago.
             for pk in sorted(rounds - locked):
@@ -283,6 +292,7 @@ def person_of(respondent: Respondent) -> PersonRecords:
         # Erased before, or withdrawn by a merge that left no name.
         person = PersonRecords("", 0, set())
     person.records[respondent.pk] = respondent.administration_id
+    add_modules(person)
     return person
 
 

@@ -83,10 +83,21 @@ def records_of(person: Respondent) -> PersonRecords | None:
                 everything.ids.add(external_id)
         names = Identity.objects.filter(pk__in=list(everything.records))
         everything.ids.update(names.values_list("external_id", flat=True))
-    if in_modules := respondents_in_modules(list(everything.records)):
-        modules = Respondent.objects.filter(pk__in=in_modules)
-        everything.records.update(modules.values_list("pk", "administration"))
+    add_modules(everything)
     return everything
+
+
+def add_modules(person: PersonRecords) -> bool:
+    """Add a person's records in districts' modules; return whether there are new ones.
+
+    1 statement, 3 where there are modules.
+    """
+    in_modules = respondents_in_modules(list(person.records))
+    new = set(in_modules) - person.records.keys()
+    if new:
+        modules = Respondent.objects.filter(pk__in=new)
+        person.records.update(modules.values_list("pk", "administration"))
+    return bool(new)
 
 
 @cache

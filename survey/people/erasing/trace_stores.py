@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import gzip
 import re
+import shutil
 import socket
 import ssl
+import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
@@ -29,8 +32,21 @@ from survey.work.files_away import FilesAway
 ROWS = 2000
 # Of a file, searched at a time; a mark across two parts is seen in their overlap.
 PART, OVERLAP = 1 << 20, 1 << 10
-# Files of these kinds are compressed inside: their texts are not read.
-UNREADABLE = (".pdf", ".sav", ".zsav", ".parquet", ".dta", ".xls")
+# Of what is unpacked, so much is in memory.
+IN_MEMORY = 16 << 20
+# How files begin that are unpacked.
+ZIPS, GZIP, PARQUET = (b"PK\3\4", b"PK\5\6"), b"\x1f\x8b", b"PAR1"
+ZIP_ENCRYPTED = 1
+# By age, for a district.
+ENCRYPTED = b"age-"
+# Files of these kinds are compressed inside: their texts are not read. PDF, SPSS, and
+# old workbooks; in Stata's files the words of a row are apart.
+UNREADABLE = (b"%PDF", b"$FL2", b"$FL3", b"\xd0\xcf\x11\xe0", b"<sta")
+UNREADABLE_NAMES = (".pdf", ".sav", ".zsav", ".dta", ".xls")
+DAMAGED = (OSError, EOFError, ValueError, NotImplementedError) + (
+    zipfile.BadZipFile,
+    zlib.error,
+)
 SECONDS = 10.0
 # A partitioned table is one, with its partitions.
 TABLES = """
@@ -147,25 +163,63 @@ def _names(storage: Storage, folder: str) -> Iterator[str]:
 def _search_file(
     marks: Marks, searched: Searched, name: str, opened: Callable[[], Any]
 ) -> None:
-    if name.endswith(UNREADABLE):
-        searched.unread.append(f"{name}: compressed inside")
-        return
     try:
         with opened() as file:
-            if zipfile.is_zipfile(file):
-                with zipfile.ZipFile(file) as archive:
-                    for member in archive.namelist():
-                        with archive.open(member) as content:
-                            _search_stream(marks, searched, f"{name}/{member}", content)
-                return
-            file.seek(0)
-            if name.endswith(".gz"):
-                with gzip.open(file) as content:
-                    _search_stream(marks, searched, name, content)
-                return
-            _search_stream(marks, searched, name, file)
-    except (OSError, zipfile.BadZipFile, EOFError) as error:
+            _search_content(marks, searched, name, file)
+    except DAMAGED as error:
         searched.unread.append(f"{name}: {error}")
+
+
+def _search_content(marks: Marks, searched: Searched, name: str, file: Any) -> None:
+    """Read a file by what it is: its name may say something else."""
+    head = file.read(4)
+    file.seek(0)
+    if head in UNREADABLE or name.endswith(UNREADABLE_NAMES):
+        searched.unread.append(f"{name}: compressed inside")
+    elif head == ENCRYPTED:
+        searched.unread.append(f"{name}: encrypted")
+    elif head in ZIPS:
+        _search_archive(marks, searched, name, file)
+    elif head[:2] == GZIP:
+        with gzip.open(file) as content:
+            _search_packed(marks, searched, name, content)
+    elif head == PARQUET:
+        _search_parquet(marks, searched, name, file)
+    else:
+        _search_stream(marks, searched, name, file)
+
+
+def _search_archive(marks: Marks, searched: Searched, name: str, file: Any) -> None:
+    """Read the members of a ZIP file, such as a workbook, and what is packed there."""
+    with zipfile.ZipFile(file) as archive:
+        for member in archive.infolist():
+            place = f"{name}/{member.filename}"
+            marks.note(searched, place, member.filename)
+            if member.flag_bits & ZIP_ENCRYPTED:
+                searched.unread.append(f"{place}: encrypted")
+                continue
+            with archive.open(member) as content:
+                _search_packed(marks, searched, place, content)
+
+
+def _search_packed(marks: Marks, searched: Searched, name: str, content: Any) -> None:
+    """Unpack first: what is packed once more is read from its end."""
+    with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as unpacked:
+        shutil.copyfileobj(content, unpacked)
+        unpacked.seek(0)
+        _search_content(marks, searched, name, unpacked)
+
+
+def _search_parquet(marks: Marks, searched: Searched, name: str, file: Any) -> None:
+    """Read rows of a Parquet file, whose pages are compressed."""
+    from pyarrow.parquet import ParquetFile
+
+    kinds: set[str] = set()
+    for batch in ParquetFile(file).iter_batches(batch_size=ROWS):
+        for row in batch.to_pylist():
+            kinds |= marks.kinds_in(text_of(row.values()))
+    for kind in kinds:
+        searched.traces[f"{name}: {kind}"] += 1
 
 
 def _search_stream(marks: Marks, searched: Searched, name: str, file: Any) -> None:

@@ -54,6 +54,10 @@ EMPTIED = ("id", "code_digest", "classroom")
 DESTROY = "SELECT * FROM survey_destroy_answers(%s, %s, %s)"
 
 
+class Paused(Exception):
+    """A hold was placed and lifted meanwhile; the message says until when it waits."""
+
+
 class UnknownDigest(Func):
     """A digest that no code has: of the code's digest and a salt that is not stored."""
 
@@ -88,6 +92,9 @@ def destroy_data(job: Job, progress: Progress) -> None:
         destroy_rows_of(destruction, progress)
     except OnHold as hold:
         raise JobRefused(str(hold)) from hold
+    except Paused as paused:
+        progress.message = str(paused)
+        return
     except Destruction.DoesNotExist:
         # A worker that seemed dead has ended it.
         return
@@ -110,6 +117,15 @@ def reason_to_pause(destruction: Destruction) -> str:
     return warned_words(term.warned_at)
 
 
+def _refuse_if_paused(destruction: Destruction) -> None:
+    """Raise Paused if a hold came and went, which no look at current holds shows.
+
+    Behind the lock by which holds wait: the answer stays true until the commit.
+    """
+    if reason := reason_to_pause(destruction):
+        raise Paused(reason)
+
+
 def warned_words(warned_at: datetime) -> str:
     return _(
         "Administrators were warned on %(warned)s. Nothing is destroyed before"
@@ -123,7 +139,8 @@ def warned_words(warned_at: datetime) -> str:
 def destroy_rows_of(destruction: Destruction, progress: Progress | None = None) -> None:
     """Destroy what is left of an ordered destruction.
 
-    Raises OnHold, and SigningKeyMissing before anything is destroyed.
+    Raises OnHold, and SigningKeyMissing before anything is destroyed. With `progress`
+    also Paused: without, as after a restore, nobody is warned.
     """
     signing_key()
     if destruction.kind == DataKind.IDENTITIES:
@@ -138,7 +155,7 @@ def destroy_identities(destruction: Destruction, progress: Progress | None) -> N
     if progress:
         total = people.count()
         progress.begin_step(_("Destroying names and access codes"), total=total)
-    while done := destroy_batch(destruction):
+    while done := destroy_batch(destruction, progress):
         if progress:
             progress.advance(done)
     _delete_files(destruction)
@@ -146,6 +163,8 @@ def destroy_identities(destruction: Destruction, progress: Progress | None) -> N
         current = _locked(destruction, cursor)
         advisory_locks.lock(advisory_locks.ROSTER, current.administration_id)
         refuse_if_held([current.administration_id])
+        if progress:
+            _refuse_if_paused(current)
         tallies = _tallies(current)
         # IDs on lists, and what a request in flight wrote after its batch.
         for model, rows in rows_of_round(current.administration_id, Erasing.RELEASED):
@@ -156,7 +175,7 @@ def destroy_identities(destruction: Destruction, progress: Progress | None) -> N
         _end(current, progress)
 
 
-def destroy_batch(destruction: Destruction) -> int:
+def destroy_batch(destruction: Destruction, progress: Progress | None = None) -> int:
     """Destroy the names of the next people in 1 transaction; return how many."""
     with transaction.atomic(), connection.cursor() as cursor:
         current = _locked(destruction, cursor)
@@ -164,6 +183,8 @@ def destroy_batch(destruction: Destruction) -> int:
         # No roster is applied and nobody is erased or joined at the same time.
         advisory_locks.lock(advisory_locks.ROSTER, administration)
         refuse_if_held([administration])
+        if progress:
+            _refuse_if_paused(current)
         people = Respondent.objects.filter(
             administration=administration, pk__gt=current.position
         )
@@ -260,6 +281,8 @@ def _destroy_answers_and_derived(
             answers = Response.objects.filter(administration_id=administration)
             tallies.add_rows(answers, "respondent_id")
             raw_delete(answers)
+        if progress:
+            _refuse_if_paused(current)
         _end(current, progress)
 
 

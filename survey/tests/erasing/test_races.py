@@ -11,8 +11,17 @@ import pytest
 from django.conf import settings
 from django.core import signing
 from django.db import connection, transaction
+from django.utils import timezone
 
-from survey.models import ErasedRecord, Identity, Job, RecordJoin, Respondent, Response
+from survey.models import (
+    Administration,
+    ErasedRecord,
+    Identity,
+    Job,
+    RecordJoin,
+    Respondent,
+    Response,
+)
 from survey.people.access_codes import code_of
 from survey.people.erasing import erase
 from survey.people.erasing.deletion import Deletion
@@ -21,10 +30,11 @@ from survey.people.erasing.erased_ids import SKIPPED
 from survey.people.merging import joins
 from survey.people.merging.joins import GONE, request_join
 from survey.people.rosters.staging import open_staging
-from survey.taking import completion
+from survey.taking import completion, next_part
 from survey.taking.login import log_in_respondent
 from survey.taking.storage import AnswerRow, Outcome, save_page
 from survey.tests.erasing.conftest import ASKED
+from survey.tests.opt_outs.test_modules import module
 from survey.tests.people import invite
 from survey.tests.rosters.roster_imports import run_import
 from survey.work import jobs
@@ -33,6 +43,8 @@ pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.skipif(not settings.SERVERS, reason="SQLite has one writer at a time"),
 ]
+
+__all__ = ["module"]
 
 HEADER = "district,school,student ID,given name,family name,grade"
 MAYA = "riverside,lincoln,00123,Maya,Zaragoza,7"
@@ -84,6 +96,14 @@ def in_hand(administration, staff, maya):
     log_in_respondent(code_of(maya))
     erasure = order_erasure([maya.pk], ASKED, by=staff.dana)
     return erasure.records.get()
+
+
+def begin(module: Administration, person: Respondent) -> next_part.BegunPart | None:
+    """Go on to a module, as a person whose page was shown before."""
+    columns = ("school_id", "grade", "language", "attributes")
+    shown = {column: getattr(person, column) for column in columns}
+    part = next_part.NextPart(module.pk, module.published.digest, shown, None)
+    return next_part._start(part, person.pk, timezone.now())
 
 
 @contextmanager
@@ -234,3 +254,58 @@ def test_two_erasures_of_one_person_do_not_wait_for_each_other(maya, in_hand):
     for future in both:
         future.result()
     assert is_erased(maya)
+
+
+def begin_before_the_lock(monkeypatch, module, person) -> None:
+    """Let the person go on to a module between the look-up and the lock."""
+    lock, begun = erase.lock_respondents, []
+
+    def late(*args: object) -> list[Respondent]:
+        if not begun:
+            begun.append(module)
+            with ThreadPoolExecutor(1) as threads:
+                threads.submit(elsewhere(lambda: begin(module, person))).result()
+        return lock(*args)
+
+    monkeypatch.setattr(erase, "lock_respondents", late)
+
+
+def test_a_module_begun_during_the_look_up_is_erased(
+    maya, module, in_hand, monkeypatch
+):
+    begin_before_the_lock(monkeypatch, module, maya)
+    erase_person(in_hand, in_hand.erasure)
+    assert is_erased(maya) and is_erased(module.respondents.get())
+
+
+def test_without_the_look_behind_the_lock_the_module_would_remain(
+    maya, module, in_hand, monkeypatch
+):
+    """The twin: records are those of the look-up before."""
+    begin_before_the_lock(monkeypatch, module, maya)
+    monkeypatch.setattr(erase, "add_modules", lambda *_: False)
+    erase_person(in_hand, in_hand.erasure)
+    assert is_erased(maya)
+    assert module.respondents.get().erased_at is None
+
+
+def test_a_module_waits_for_the_erasing_and_is_refused(
+    maya, module, in_hand, monkeypatch
+):
+    with erasing_until_the_end(monkeypatch, in_hand) as erasing:
+        assert begin(module, maya) is None
+        assert erasing.result() is None
+    assert is_erased(maya)
+    assert not module.respondents.exists()
+
+
+def test_without_the_persons_lock_a_module_would_begin_beside_the_erasing(
+    maya, module, in_hand, monkeypatch
+):
+    """The twin: it does not wait, and sees the person as before."""
+    monkeypatch.setattr(next_part, "START", next_part.START_UNLOCKED)
+    with erasing_until_the_end(monkeypatch, in_hand) as erasing:
+        assert begin(module, maya) is not None
+        assert not erasing.done()
+    assert is_erased(maya)
+    assert module.respondents.get().erased_at is None

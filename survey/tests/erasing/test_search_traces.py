@@ -9,12 +9,15 @@ import zipfile
 from io import BytesIO, StringIO
 from urllib.parse import urlsplit
 
+import pyarrow as pa
 import pytest
+import pyzipper
 import redis
 from django.conf import settings
 from django.core.cache import caches
 from django.core.files.base import ContentFile
 from django.core.management import CommandError, call_command
+from pyarrow.parquet import write_table
 
 from survey.models import Wave
 from survey.people.access_codes import code_of, format_code
@@ -112,6 +115,88 @@ def test_traces_in_files_and_logs_are_reported(staff, maya, sample, tmp_path):
     }
     # Where, and not what.
     assert "zaragoza" not in json.dumps(result).casefold()
+
+
+def zipped(**members: bytes) -> bytes:
+    file = BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return file.getvalue()
+
+
+def parquet(**columns: list[str]) -> bytes:
+    file = BytesIO()
+    write_table(pa.table(columns), file, compression="zstd")
+    return file.getvalue()
+
+
+def with_password(content: bytes) -> bytes:
+    file = BytesIO()
+    with pyzipper.AESZipFile(
+        file, "w", encryption=pyzipper.WZ_AES, compression=zipfile.ZIP_DEFLATED
+    ) as archive:
+        archive.setpassword(b"secret")
+        archive.writestr("people.csv", content)
+    return file.getvalue()
+
+
+@pytest.fixture
+def stored_files():
+    names = []
+
+    def store(name: str, content: bytes) -> str:
+        names.append(private_files().save(f"exports/{name}", ContentFile(content)))
+        return names[-1]
+
+    yield store
+    for name in names:
+        private_files().delete(name)
+
+
+@pytest.mark.sqlite
+def test_packed_files_are_unpacked_by_what_they_are(staff, maya, sample, stored_files):
+    erased(maya, by=staff.dana)
+    line = b"1;Maya;Zaragoza\n"
+    rows = parquet(given=["Ali", "Maya"], family=["Diaz", "Zaragoza"])
+    # Compressed, so that no file has the name as it is.
+    assert b"Zaragoza" not in zipped(workbook=zipped(sheet=line * 9))
+    packed = {
+        "twice.zip": zipped(workbook=zipped(sheet=line)),
+        "unnamed": zipped(log=gzip.compress(line)),
+        "rows.parquet": rows,
+        "rows.zip": zipped(rows=rows),
+        "lines.csv.gz": gzip.compress(line),
+        "ali.zip": zipped(rows=parquet(given=["Ali"], family=["Zaragoza"])),
+    }
+    names = {name: stored_files(name, content) for name, content in packed.items()}
+    status, result = search(sample)
+    assert (status, result["unread"]) == (1, 0)
+    assert result["stores"]["files"]["traces"] == {
+        f"{names['twice.zip']}/workbook/sheet: name": 1,
+        f"{names['unnamed']}/log: name": 1,
+        f"{names['rows.parquet']}: name": 1,
+        f"{names['rows.zip']}/rows: name": 1,
+        f"{names['lines.csv.gz']}: name": 1,
+    }
+
+
+@pytest.mark.sqlite
+def test_what_cannot_be_unpacked_is_named(staff, maya, sample, stored_files):
+    erased(maya, by=staff.dana)
+    for name, content, reason in (
+        ("cards.zip", zipped(card=b"%PDF-1.7"), "/card: compressed inside"),
+        ("locked.zip", with_password(b"Maya Zaragoza"), "/people.csv: encrypted"),
+        ("returned.age", b"age-encryption.org/v1\n", ": encrypted"),
+        ("broken.zip", zipped(people=b"Maya Zaragoza")[:-9], ": "),
+        ("broken.gz", gzip.compress(b"Maya Zaragoza")[:-9], ": "),
+        ("broken.parquet", b"PAR1 Maya PAR1", ": "),
+    ):
+        stored = stored_files(name, content)
+        status, result = search(sample)
+        [unread] = result["stores"]["files"]["unread"]
+        assert status == 1 and unread.startswith(stored + reason), unread
+        private_files().delete(stored)
 
 
 @pytest.mark.sqlite

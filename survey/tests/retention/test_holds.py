@@ -448,3 +448,57 @@ def test_without_the_hook_it_would_be_removed(administration, staff, monkeypatch
         by=staff.state,
     )
     assert not Administration.objects.exists()
+
+
+def hold_and_lift(administration, staff) -> None:
+    lift_hold(hold(administration, staff), reason="Settled", by=staff.state)
+
+
+@pytest.fixture
+def passing_hold(filled, staff, monkeypatch):
+    """A hold that comes and goes after the first batch, and while answers are read."""
+    monkeypatch.setattr(destroying, "BATCH", 1)
+    batch = destroying.destroy_batch
+
+    def batch_and_hold(*args: object) -> int:
+        done = batch(*args)
+        hold_and_lift(filled, staff)
+        return done
+
+    def hold_and_read(_administration: int) -> list:
+        hold_and_lift(filled, staff)
+        return []
+
+    monkeypatch.setattr(destroying, "destroy_batch", batch_and_hold)
+    monkeypatch.setattr(destroying, "derived_rows", hold_and_read)
+
+
+@pytest.mark.parametrize("kind", [NAMES, ANSWERS])
+def test_a_hold_that_came_and_went_meanwhile_begins_a_new_month(
+    filled, passing_hold, kind
+):
+    destruction = order_destruction(filled, kind)
+    jobs.run(job_of(destruction).pk)
+    assert "warned anew" in job_of(destruction).message
+    destruction.refresh_from_db()
+    assert destruction.state == Destruction.State.RUNNING
+    if kind == NAMES:
+        assert Identity.objects.filter(administration=filled).count() == 1
+    else:
+        assert Response.objects.filter(administration_id=filled.pk).count() == 2
+
+
+@pytest.mark.parametrize("kind", [NAMES, ANSWERS])
+def test_without_the_look_at_the_warning_it_would_go_on(
+    filled, passing_hold, monkeypatch, kind
+):
+    """The twin: the hold is no longer there when holds are looked for."""
+    monkeypatch.setattr(destroying, "_refuse_if_paused", lambda _destruction: None)
+    destruction = order_destruction(filled, kind)
+    jobs.run(job_of(destruction).pk)
+    destruction.refresh_from_db()
+    assert destruction.state == Destruction.State.DONE
+    if kind == NAMES:
+        assert not Identity.objects.filter(administration=filled).exists()
+    else:
+        assert not Response.objects.filter(administration_id=filled.pk).exists()

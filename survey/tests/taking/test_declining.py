@@ -34,6 +34,14 @@ def decline(browser: Browser, respondent, **fields: str):
     return browser.post(DECLINE, {"for": tag_of(respondent), **fields})
 
 
+def assert_not_recorded(reply) -> None:
+    assert reply.status_code == 409
+    page = reply.content.decode()
+    assert messages_in("en", role="")["declining_failed"] in page
+    # Trying once more would change nothing, so there is no button for it.
+    assert 'type="submit"' not in page.partition("<main")[2].partition("</main>")[0]
+
+
 def has_declined(respondent) -> bool:
     respondent.refresh_from_db()
     return respondent.declined_at is not None
@@ -113,7 +121,7 @@ def test_it_is_offered_only_where_the_administration_says_so(browser, maya):
     assert LINK not in browser.get("/take/").content.decode()
     assert DECLINE not in start(browser).html
     assert browser.get(DECLINE)["Location"] == "/take/"
-    assert decline(browser, maya)["Location"] == "/take/"
+    assert_not_recorded(decline(browser, maya))
     assert not has_declined(maya)
 
 
@@ -124,7 +132,7 @@ def test_people_of_an_open_code_decline_before_they_begin(browser, lincoln):
     begin(browser, code)
     [person] = Respondent.objects.all()
     assert LINK not in browser.get("/take/").content.decode()
-    assert decline(browser, person)["Location"] == "/take/"
+    assert_not_recorded(decline(browser, person))
     assert not has_declined(person)
 
 
@@ -135,6 +143,25 @@ def test_a_person_who_has_finished_does_not_decline(browser, maya):
     assert browser.get(DECLINE)["Location"] == "/take/"
     assert decline(browser, maya)["Location"] == "/take/"
     assert not has_declined(maya)
+
+
+@pytest.mark.sqlite
+def test_a_device_that_may_not_know_of_the_end_is_told_that_nothing_changed(
+    browser, maya
+):
+    """In the words that somebody gets who may not decline any more."""
+    Administration.objects.update(replays_answers=False)
+    other_device = Browser().log_in(maya)
+    browser.log_in(maya)
+    people = Respondent.objects.filter(pk=maya.pk)
+    people.update(completed_at=timezone.now())
+    # Nothing that is shown says that she has finished.
+    assert browser.get(DECLINE, {"for": tag_of(maya)}).status_code == 200
+    assert_not_recorded(decline(browser, maya))
+    assert not has_declined(maya)
+    people.update(completed_at=None)
+    Administration.objects.update(allows_declining=False)
+    assert_not_recorded(decline(other_device, maya))
 
 
 @pytest.mark.parametrize(
@@ -148,14 +175,14 @@ def test_a_code_that_has_ended_declines_nothing(browser, maya, change):
     browser.log_in(maya)
     Respondent.objects.filter(pk=maya.pk).update(**change)
     assert browser.get(DECLINE)["Location"] == "/"
-    assert decline(browser, maya)["Location"] == "/take/"
+    assert decline(browser, maya)["Location"] == "/"
     assert not has_declined(maya)
 
 
 def test_after_the_closing_there_is_nothing_to_decline(browser, maya):
     browser.log_in(maya)
     Administration.objects.update(closes_at=timezone.now() - timedelta(minutes=11))
-    assert decline(browser, maya)["Location"] == "/take/"
+    assert decline(browser, maya)["Location"] == "/take/complete/"
     assert not has_declined(maya)
 
 

@@ -46,9 +46,9 @@ def test_growth_leaves_people_without_answers(monkeypatch, capsys, measured):
 
 def test_missing_rows_need_room_on_the_disk():
     with pytest.raises(Refusal, match="GB in /, and"):
-        growth.check_disk(FakeStack(), 10**13)
+        growth.check_disk(FakeStack.folder, 10**13)
     # A partition that is full already needs nothing.
-    growth.check_disk(FakeStack(), 0)
+    growth.check_disk(FakeStack.folder, 0)
 
 
 def test_a_large_partition_is_estimated_instead_of_counted():
