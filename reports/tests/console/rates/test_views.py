@@ -329,7 +329,10 @@ def test_csv_files_keep_search_and_order(client, staff, counted):
         "Riverside": "12",
         "Lakeside": "20",
     }
-    grades = rows(client.get(f"/console/rates/schools/{staff.lincoln.pk}/school.csv"))
+    school = f"/console/rates/schools/{staff.lincoln.pk}/"
+    assert '<th scope="row">7</th>' in client.get(school).text
+    # The file has the codes of rosters.
+    grades = rows(client.get(f"{school}school.csv"))
     assert [(row["grade"], row["finished"]) for row in grades] == [
         ("all", "12"),
         ("07", "8"),
