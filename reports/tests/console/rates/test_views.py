@@ -59,8 +59,8 @@ def test_state_administrators_go_from_districts_to_schools_and_grades(
     school = visible_text(client.get(f"/console/rates/schools/{staff.lincoln.pk}/"))
     assert "12 of 40 finished, 20 started" in school
     assert "30 %" in school
-    assert "07 20 8 8 40 %" in school
-    assert "08 20 12 4 20 %" in school
+    assert "7 20 8 8 40 %" in school.replace("07", "?")
+    assert "8 20 12 4 20 %" in school.replace("08", "?")
 
 
 @pytest.mark.parametrize(
