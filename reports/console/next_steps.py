@@ -13,6 +13,7 @@ from accounts.permissions import Permissions
 from reports.console.home_rates import PlaceRate
 from reports.publishing.own_schools import OwnPages
 from reports.rates.rate_lines import RateTotal
+from reports.results.access import capability_for
 from survey.fieldwork.login_cards.card_sets import administrations_with_cards
 from survey.models import Administration, Denominator
 
@@ -42,7 +43,7 @@ def next_step(
     print_cards = NextStep(_("Print login cards"), _page("cards_list", administration))
     if state == State.CLOSED:
         has_answers = any(rate.figures.finished for rate in rates)
-        if has_answers and permissions.has(C.SEE_RESPONSES):
+        if has_answers and permissions.has(capability_for(administration)):
             return NextStep(_("See results"), _page("results_page", administration))
         if public_pages and public_pages.schools:
             [(_name, address), *more] = public_pages.schools

@@ -7,15 +7,17 @@ from django.utils.translation import gettext as _
 from reports.releases.counting import GRADE
 from survey.fieldwork.administrations import subgroup_label
 from survey.models import Administration
+from survey.models.grades import grade_name
 
 
-def value_label(value: str) -> str:
+def value_label(attribute: str, value: str) -> str:
     """Return the name of an attribute's value; "" is that of people without one."""
-    return value or _("not known")
+    name = grade_name(value) if attribute == GRADE else value
+    return name or _("not known")
 
 
 def group_label(attribute: str, value: str) -> str:
-    return f"{attribute_label(attribute)}: {value_label(value)}"
+    return f"{attribute_label(attribute)}: {value_label(attribute, value)}"
 
 
 def attribute_label(attribute: str) -> str:

@@ -259,7 +259,7 @@ def _of_attribute(
                 gaps_between(known, people_deviation(texts.content, name, everyone)),
             )
         )
-    hidden = [value_label(value) for value in values if value not in shown]
+    hidden = [value_label(attribute, value) for value in values if value not in shown]
     return AttributeGaps(attribute, attribute_label(attribute), panels, hidden)
 
 

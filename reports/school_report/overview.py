@@ -132,7 +132,7 @@ class Overview:
             words = f"{words} {more % {'possible': possible}}"
         if without_band:
             rest = ngettext(
-                "%(themes)s has no band.", "%(themes)s have no band.", without_band
+                "%(themes)s is not rated.", "%(themes)s are not rated.", without_band
             )
             words = f"{words} {rest % {'themes': without_band}}"
         return words

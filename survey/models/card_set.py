@@ -9,6 +9,7 @@ from django.utils.translation import gettext_lazy
 
 from accounts.tables import Erasing, Reference
 from survey.models.administration import Administration, Respondent
+from survey.models.grades import grade_name
 from survey.models.requested_file import FileWithCodes
 
 
@@ -98,7 +99,7 @@ class CardSet(
             return _("1 person of %(school)s") % {"school": self.school}
         parts = [str(self.school or self.district or _("all schools"))]
         if self.grade:
-            parts.append(_("grade %(grade)s") % {"grade": self.grade})
+            parts.append(_("grade %(grade)s") % {"grade": grade_name(self.grade)})
         if self.classroom:
             parts.append(_("class %(classroom)s") % {"classroom": self.classroom})
         if self.unfinished:

@@ -7,8 +7,10 @@ from django.template.loader import render_to_string
 from django.utils.safestring import SafeString, mark_safe
 
 from survey.models import Respondent, RosterUpload
+from survey.models.grades import grade_name
 
 register = template.Library()
+register.filter(grade_name)
 
 
 @register.filter

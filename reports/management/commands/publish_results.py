@@ -3,8 +3,9 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
 
-from reports.models import Publication
+from reports.models import Publication, ResultsRollUp
 from reports.publishing.freezing import basis_of
 from reports.publishing.publications import (
     PublicationRefused,
@@ -22,8 +23,9 @@ from survey.work.jobs import JobRefused
 
 class Command(BaseCommand):
     help = (
-        "Publish the results of a closed administration, for a demonstration: counts"
-        " and scores first what is missing. Does nothing if they are published."
+        "Publish the results of a closed administration, for a demonstration, and share"
+        " them with schools: counts and scores first what is missing. Does nothing if"
+        " they are published."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -51,6 +53,8 @@ class Command(BaseCommand):
             raise CommandError(str(refused)) from refused
         if publication.published_at is None:
             raise CommandError(publication.job.message if publication.job else "")
+        unshared = ResultsRollUp.objects.filter(pk=administration.pk, shared_at=None)
+        unshared.update(shared_at=timezone.now())
         self.stdout.write(f"Published: {publication.digest}")
 
 

@@ -53,7 +53,7 @@ def test_an_analyst_chooses_a_place_and_a_group(at_screen, staff, closed):
     page.get_by_role("combobox", name="School").select_option("Washington")
     page.get_by_role("button", name="Show").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Washington")
-    page.get_by_label("Group").select_option(label="Grade: 08 *")
+    page.get_by_label("Group").select_option(label="Grade: 8 *")
     page.get_by_role("button", name="Show").click()
     expect(page.get_by_text("Hidden: with so few people")).to_be_visible()
     assert "group=grade" in page.url

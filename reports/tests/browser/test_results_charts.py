@@ -176,7 +176,7 @@ def test_paper_has_all_tables_and_no_forms(at_screen, staff, english):
     )
     words = " ".join(text.split())
     for expected in (
-        *("Group: Grade: 07.", "Compared with:", "Not reached", "Software: counts 1."),
+        *("Group: Grade: 7.", "Compared with:", "Not reached", "Software: counts 1."),
         "Change, in percentage points",
     ):
         assert expected in words

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from accounts.models import Membership
 from accounts.tests.logging_in import log_in
+from reports.models import ResultsRollUp
 from reports.publishing.publications import withdraw
 
 pytestmark = pytest.mark.django_db
@@ -27,7 +28,8 @@ def test_the_list_of_results_leads_to_the_page_of_the_own_school(
     assert NOT_SHARED in console(client, staff.chen)
     publish(fall)
     text = console(client, staff.chen)
-    assert NOT_SHARED not in text and "No results yet" not in text
+    # Why there are public pages only.
+    assert NOT_SHARED in text and "No results yet" not in text
     school_page = reverse("published_school", args=[fall.pk, staff.lincoln.pk])
     state = reverse("published_state", args=[fall.pk])
     assert f'href="{school_page}"' in text and f'href="{state}"' in text
@@ -48,6 +50,13 @@ def test_the_home_page_leads_to_the_page_of_the_own_school(
     publish(fall)
     text = console(client, staff.chen, "console_home")
     assert f'<a href="{school_page}">See results</a>' in text
+    # The console shows more than the public page.
+    ResultsRollUp.objects.update(shared_at=timezone.now())
+    results = reverse("results_page", args=[fall.pk])
+    assert f'<a href="{results}">See results</a>' in console(
+        client, staff.chen, "console_home"
+    )
+    ResultsRollUp.objects.update(shared_at=None)
     # With several schools, to the list of them.
     Membership.objects.create(
         user=staff.chen, role="coordinator", school=staff.roosevelt

@@ -21,6 +21,7 @@ def test_it_counts_scores_and_publishes_once(staff, new_survey, capsys):
     publication = Publication.objects.get()
     assert publication.digest in capsys.readouterr().out
     assert publication.published_by is None
+    assert administration.results_roll_up.shared_at
     lincoln = publication.places.get(level="school", place_id=staff.lincoln.pk)
     assert lincoln.summary["scores"]["trust"]
     assert Client().get(f"/results/{administration.pk}/").status_code == 200

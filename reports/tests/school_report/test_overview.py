@@ -171,6 +171,6 @@ def test_themes_without_a_band_are_not_counted():
     assert Overview.of([], [alone]).sentence == ""
     strong = part("strong", 70, error=1.0)
     both = Overview.of([], [strong, alone])
-    assert both.sentence == "1 of 2 themes are strong. 1 has no band."
+    assert both.sentence == "1 of 2 themes are strong. 1 is not rated."
     hidden = part("hidden", None)
     assert Overview.of([], [hidden]).sentence == ""

@@ -12,6 +12,7 @@ from accounts import forms
 from accounts.models import District, School
 from survey.console.people.scope import set_choices, set_group_choices
 from survey.models import CardSet
+from survey.models.grades import grade_name
 from survey.taking.messages import languages
 
 PDF = (
@@ -142,7 +143,7 @@ class CardsForm(CodesForm):
                     "No one in grade %(grade)s is in class %(room)s. Choose"
                     " another class, or all grades."
                 )
-                % {"grade": grade, "room": room}
+                % {"grade": grade_name(grade), "room": room}
             )
         return cleaned
 

@@ -24,6 +24,7 @@ from survey.console.people.roster_fields import RosterFieldsForm
 from survey.console.people.scope import record_look, schools_for
 from survey.fieldwork.administrations.queries import administration_or_404
 from survey.models import Administration, Respondent, Role
+from survey.models.grades import grade_name
 from survey.people.person_changes.records import (
     PersonConflict,
     bring_back_person,
@@ -80,7 +81,7 @@ def people_correct(request: StaffRequest, pk: int, respondent: int) -> HttpRespo
     initial = {
         "given_name": identity.given_name,
         "family_name": identity.family_name,
-        "grade": person.grade,
+        "grade": grade_name(person.grade),
         "classroom": person.classroom,
         "email": identity.email,
         "school": person.school_id,

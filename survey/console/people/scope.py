@@ -17,6 +17,7 @@ from accounts.http import StaffRequest
 from accounts.models import School
 from accounts.permissions import Capability as C
 from survey.models import Administration, Respondent
+from survey.models.grades import grade_name
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -121,14 +122,14 @@ def set_choices(
 
 def set_group_choices(form: forms.Form, groups: Sequence[tuple[str, str]]) -> None:
     """Fill the fields `grade` and `classroom`; remove a field without choices."""
-    grades = sorted({grade for grade, _room in groups if grade})
-    rooms = sorted({room for _grade, room in groups if room})
+    codes = sorted({grade for grade, _room in groups if grade})
+    grades = [(code, grade_name(code)) for code in codes]
+    rooms = [(room, room) for room in sorted({room for _grade, room in groups if room})]
     for name, values, everyone in (
         ("grade", grades, _("All grades")),
         ("classroom", rooms, _("All classes")),
     ):
         if values:
-            choices = [("", everyone), *((value, value) for value in values)]
-            set_choices(form, name, choices)
+            set_choices(form, name, [("", everyone), *values])
         else:
             del form.fields[name]

@@ -10,6 +10,7 @@ from django.utils.formats import date_format
 
 from survey.instrument.definitions.schema import load_definition
 from survey.models import Administration, Respondent, Role
+from survey.models.grades import grade_name
 from survey.taking import messages
 
 
@@ -80,7 +81,7 @@ def group_of(
     elif role == Role.STUDENT and respondent.classroom:
         parts.append(words.room.format(name=respondent.classroom))
     elif role == Role.STUDENT and respondent.grade:
-        parts.append(words.grade.format(name=respondent.grade))
+        parts.append(words.grade.format(name=grade_name(respondent.grade)))
     return " · ".join(parts)
 
 

@@ -100,6 +100,16 @@ def test_a_new_code_ends_sessions_with_the_old_one(client, staff, administration
     assert Browser().log_in(maya).save(1, FIRST_PAGE, base + 2).status_code == 200
 
 
+def test_grades_are_written_as_schools_do(client, staff, administration, maya):
+    log_in(client, staff.chen)
+    page = get_people(client, administration, grade="07")
+    assert '<option value="07" selected>7</option>' in page.text
+    assert "<td>7</td>" in page.text
+    assert "<dd>7</dd>" in client.get(person_url(administration, maya)).text
+    form = client.get(person_url(administration, maya, "correct/")).context["form"]
+    assert form["grade"].value() == "7"
+
+
 def test_viewing_people_is_audited_without_names(client, staff, administration, maya):
     log_in(client, staff.chen)
     get_people(client, administration, q="López", grade="07")

@@ -12,7 +12,7 @@ from django.utils.timezone import localtime
 
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
-from reports.models import Publication, SchoolRate
+from reports.models import Publication, ResultsRollUp, SchoolRate
 from survey.work import jobs
 
 pytestmark = pytest.mark.django_db
@@ -22,6 +22,10 @@ pytestmark = pytest.mark.django_db
 def state(client, staff):
     log_in(client, staff.state)
     return client
+
+
+def results_of(administration):
+    return reverse("results_page", args=[administration.pk])
 
 
 def basis(client, administration):
@@ -38,7 +42,7 @@ class TestPublishing:
         self, state, staff, fall, django_capture_on_commit_callbacks
     ):
         address = reverse("publishing", args=[fall.pk])
-        results = state.get(reverse("results_page", args=[fall.pk]))
+        results = state.get(results_of(fall))
         assert address in results.text
         text = state.get(address).text
         assert "2 schools have reached their threshold" in text
@@ -55,7 +59,15 @@ class TestPublishing:
         assert Client().get(f"/results/{fall.pk}/").status_code == 404
         jobs.run(publication.job_id)
         assert Client().get(f"/results/{fall.pk}/").status_code == 200
-        assert f'href="/results/{fall.pk}/"' in state.get(address).text
+        text = state.get(address).text
+        assert f'href="/results/{fall.pk}/"' in text
+        # An expert's word and number, for those who look for them.
+        publication.refresh_from_db()
+        before, _methods, methods = text.partition("Methods")
+        assert publication.digest[:12] not in before and publication.digest in methods
+        assert f'href="{results_of(fall)}#sharing"' in text
+        ResultsRollUp.objects.update(shared_at=timezone.now())
+        assert "#sharing" not in state.get(address).text
 
         withdrawal = reverse("publishing_withdraw", args=[fall.pk, publication.pk])
         assert "Within a minute" in state.get(withdrawal).text

@@ -59,8 +59,8 @@ def test_state_administrators_go_from_districts_to_schools_and_grades(
     school = visible_text(client.get(f"/console/rates/schools/{staff.lincoln.pk}/"))
     assert "12 of 40 finished, 20 started" in school
     assert "30 %" in school
-    assert "07 20 8 8 40 %" in school
-    assert "08 20 12 4 20 %" in school
+    assert "7 20 8 8 40 %" in school.replace("07", "?")
+    assert "8 20 12 4 20 %" in school.replace("08", "?")
 
 
 @pytest.mark.parametrize(
@@ -329,7 +329,10 @@ def test_csv_files_keep_search_and_order(client, staff, counted):
         "Riverside": "12",
         "Lakeside": "20",
     }
-    grades = rows(client.get(f"/console/rates/schools/{staff.lincoln.pk}/school.csv"))
+    school = f"/console/rates/schools/{staff.lincoln.pk}/"
+    assert '<th scope="row">7</th>' in client.get(school).text
+    # The file has the codes of rosters.
+    grades = rows(client.get(f"{school}school.csv"))
     assert [(row["grade"], row["finished"]) for row in grades] == [
         ("all", "12"),
         ("07", "8"),
