@@ -383,9 +383,12 @@ class PublicPage:
     def _part(self, definition: MeasureDefinition | EssentialDefinition) -> ReportPart:
         name = definition["name"]
         is_positive = definition.get("direction", "positive") == "positive"
-        lines = []
+        lines: list[ScoreLine] = []
         for label, place in zip(self.labels, self.places, strict=True):
             scores = place.summary["scores"]
+            # Places around are on another scale than a school of a grade span.
+            if lines and self.place.summary.get("span"):
+                scores = {}
             shown = None
             if score := scores.get(name):
                 shown = frozen_score(score)
