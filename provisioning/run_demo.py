@@ -170,6 +170,7 @@ def load_data(*, options: list[str]) -> Any:
             "publish_results",
             name,
             benchmark="demo-first-students",
+            chosen_by="state@groundswell.example",
             stdout=io.StringIO(),
         )
     return json.loads(loaded.getvalue())

@@ -114,9 +114,9 @@ def refusal_by_project(
 ) -> str:
     """Return why a project has no such file; "" if it may have it.
 
-    A file could otherwise tell what an earlier one left out. An approved project has
-    the same survey rounds in all files: cells are left out for all rounds of a file
-    together, so rows of two sets of rounds, with the same keys, would tell more.
+    A file could otherwise tell what an earlier one left out. All files have the same
+    survey rounds, too: cells are left out for all rounds of a file together, so rows
+    of two sets of rounds, with the same keys, would tell more.
     """
     if project.is_over:
         return _("The research project has ended.")
@@ -134,16 +134,11 @@ def refusal_by_project(
     rounds = earlier.administrations.using(DEFAULT_DB_ALIAS).order_by("name")
     names = dict(rounds.values_list("pk", "name"))
     chosen = {administration.pk for administration in administrations}
-    if project.is_approved and chosen != names.keys():
+    if chosen != names.keys():
         return _(
             "Files of %(project)s have the survey rounds of its first file, and no"
-            " others: %(names)s. Choose exactly these, or approve a new project."
+            " others: %(names)s. Choose exactly these, or a new project."
         ) % {"project": project, "names": ", ".join(names.values())}
-    if missing := [name for key, name in names.items() if key not in chosen]:
-        return _(
-            "Earlier files of %(project)s have %(names)s as well. Choose all of them,"
-            " or a new project."
-        ) % {"project": project, "names": ", ".join(missing)}
     return ""
 
 

@@ -121,6 +121,9 @@ class Summary(TypedDict):
     scores: dict[str, Sequence[float | None] | None]
     # Of a school whose scores are those of its grade span: the span.
     span: NotRequired[str]
+    # Of a larger place: by measure or essential, the standard error by school of the
+    # change since each earlier administration with public results, by its key.
+    change_errors: NotRequired[dict[str, dict[str, float]]]
 
 
 class Answers(TypedDict):
@@ -318,6 +321,8 @@ class Freezer:
             else:
                 return
             summary = _summary([self._rate(key) for key in schools], scores)
+            if errors := self._change_errors(scores):
+                summary["change_errors"] = errors
             yield FrozenPlace(*place, 0, name, code, summary, _answers(group))
 
     def _scores_of_whole(
@@ -348,6 +353,26 @@ class Freezer:
             if parts and parts <= same and released.get(name):
                 scores[name] = released[name]
         return scores
+
+    def _change_errors(self, scores: Scores) -> dict[str, dict[str, float]]:
+        """Return the errors of changes since public results. At most 1 statement."""
+        return {
+            name: errors
+            for name, score in scores.items()
+            if score and score.change_errors
+            if (
+                errors := {
+                    key: round(error, 1)
+                    for key, error in score.change_errors.items()
+                    if key in self._public_rounds
+                }
+            )
+        }
+
+    @cached_property
+    def _public_rounds(self) -> set[str]:
+        rounds = Publication.objects.public().values_list("administration", flat=True)
+        return set(map(str, rounds))
 
     @cached_property
     def published(self) -> dict[int, list[int]]:

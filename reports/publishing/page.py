@@ -312,6 +312,7 @@ class PublicPage:
                     *(scores, self.benchmarks, self.frame["is_of_people"]),
                     *(self.frame.get("scales"), self._title_before),
                     self.place.summary.get("span"),
+                    self.place.summary.get("change_errors"),
                     before and (before.summary["scores"], before.summary.get("span")),
                     before and before.publication.frame.get("scales"),
                 )
@@ -383,9 +384,12 @@ class PublicPage:
     def _part(self, definition: MeasureDefinition | EssentialDefinition) -> ReportPart:
         name = definition["name"]
         is_positive = definition.get("direction", "positive") == "positive"
-        lines = []
+        lines: list[ScoreLine] = []
         for label, place in zip(self.labels, self.places, strict=True):
             scores = place.summary["scores"]
+            # Places around are on another scale than a school of a grade span.
+            if lines and self.place.summary.get("span"):
+                scores = {}
             shown = None
             if score := scores.get(name):
                 shown = frozen_score(score)
@@ -435,7 +439,13 @@ class PublicPage:
             )
             error = hypot(*(scale["linking_error"] for scale in scales)) / len(scales)
             scores.append(frozen_score(figures)._replace(linking_error=error))
-        return (scores[0], scores[1]) if digests[0] == digests[1] else None
+        if digests[0] != digests[1]:
+            return None
+        errors = self.place.summary.get("change_errors", {}).get(name)
+        return (
+            scores[0]._replace(administration=before.publication.administration_id),
+            scores[1]._replace(change_errors=errors),
+        )
 
     @cached_property
     def _localizer(self) -> Localizer:

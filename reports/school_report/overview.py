@@ -19,6 +19,7 @@ from reports.school_report.parts import (
     place_mark,
     strip,
 )
+from reports.scores.visible import VisibleScore
 
 # Of strongest and of weakest measures, and of changes.
 MOST = 3
@@ -96,8 +97,35 @@ class Overview:
         return any(score and score.school_error is not None for score in scores)
 
     @property
+    def compares_larger_place(self) -> bool:
+        """Test that there are changes of a larger place with errors by school."""
+        return bool(self._changes)
+
+    @property
+    def shows_school_errors_of_changes(self) -> bool:
+        """Test that the errors of all these changes are by school, too."""
+        return all(
+            now.school_error_of_change(before) is not None
+            for before, now in self._changes
+        )
+
+    @property
+    def _changes(self) -> list[tuple[VisibleScore, VisibleScore]]:
+        """Return the scores of last time and this time, of a larger place."""
+        return [
+            (before.score, now)
+            for part in self._parts
+            if (now := part.own_line.score) and now.school_error is not None
+            if (before := part.last_time) and before.score
+        ]
+
+    @property
+    def _parts(self) -> Iterator[ReportPart]:
+        return chain(self.themes, *self.measures.values())
+
+    @property
     def _lines(self) -> Iterator[ScoreLine]:
-        for part in chain(self.themes, *self.measures.values()):
+        for part in self._parts:
             yield from part.places
             yield from part.trend
 
@@ -145,8 +173,7 @@ class Overview:
             return []
         picture = f"{interval(0, KEY)}{dot(KEY / 2)}"
         entries = [(strip(picture, _("Dot and line"), KEY), first.own_line.name)]
-        parts = chain(self.themes, *self.measures.values())
-        before = [part.last_time.name for part in parts if part.last_time]
+        before = [part.last_time.name for part in self._parts if part.last_time]
         if before:
             words = _("Last time: %(name)s") % {"name": before[0]}
             entries.append((strip(earlier_dot(KEY / 2), _("Circle"), KEY), words))

@@ -13,7 +13,12 @@ from django.utils.translation import gettext as _
 from reports.answers.texts import COMMA, localizer_for, marked_text
 from reports.releases.levels import Place
 from reports.scores.scale import BANDS, CERTAIN, HIGHEST, LOWEST
-from reports.scores.visible import Scores, VisibleScore, measures_in_survey
+from reports.scores.visible import (
+    Scores,
+    VisibleScore,
+    measures_in_survey,
+    span_of,
+)
 from reports.scores.words import (
     ScoreChange,
     band_tone,
@@ -396,9 +401,18 @@ class ReportParts:
         return self.scores[self.administration.pk][school]
 
     def _lines(self, name: str, *, is_positive: bool = True) -> list[ScoreLine]:
+        """Return a line for each place; without scores around one of a grade span.
+
+        Those are on the scale of all schools: beside it, a school that is weaker than
+        others of its span could look weaker than all.
+        """
         by_place = self.scores[self.administration.pk]
-        lines = []
+        is_of_span = bool(span_of({name: self._own_scores.get(name)}))
+        lines: list[ScoreLine] = []
         for place, key in self.places:
+            if lines and is_of_span:
+                lines.append(ScoreLine(place, None, is_positive))
+                continue
             scores = by_place.get(key, {})
             score = scores.get(name)
             is_hidden = name in scores and score is None or key not in by_place

@@ -97,6 +97,34 @@ class Clusters:
             schools,
         )
 
+    def change_parts(
+        self,
+        before: ErrorParts,
+        now: ErrorParts,
+        between: float,
+        of_changes: float | None,
+    ) -> ErrorParts:
+        """Return the parts of changes of means between two rounds.
+
+        Those of both rounds have 1 as deviation of schools. `between` is that of true
+        means, and `of_changes` that of true changes of schools; None: too few schools
+        were in both. With shares s and t of a school in both rounds, it adds
+        τ² (t - s)² + s t δ² to the variance: what a school has in both cancels, as far
+        as its shares are the same, and its change δ does not.
+        """
+        shares, shares_now = before.between, now.between
+        schools = self.add_up((shares + shares_now > 0).astype(float))
+        if of_changes is None:
+            schools = np.where(schools >= FEWEST_SCHOOLS, schools, 0.0)
+        variances = between**2 * (shares_now - shares) ** 2
+        variances += shares * shares_now * (of_changes or 0.0) ** 2
+        return ErrorParts(
+            now.residuals - before.residuals,
+            np.sqrt(variances),
+            np.hypot(now.within, before.within),
+            np.where((before.schools > 0) & (now.schools > 0), schools, 0.0),
+        )
+
     def errors(self, parts: ErrorParts) -> Floats:
         """Return the standard errors in points; NaN where they are not known."""
         count = parts.schools

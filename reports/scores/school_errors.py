@@ -21,8 +21,9 @@ from survey.instrument.definitions.schema import Measures
 if TYPE_CHECKING:
     from reports.scores.groups import GroupSums, ScoredMeasure
 
-# Measure or essential -> standard error of a mean in points, of its gap from the other
-# groups together, and the number of groups; the last two of groups only.
+# Measure or essential -> standard error of a mean in points; of groups also that of its
+# gap from the other groups together, and the number of groups. Of everyone,
+# `change_errors` adds the errors of changes by the key of the earlier administration.
 StoredErrors = dict[str, list[float | None]]
 
 

@@ -40,6 +40,7 @@ from reports.releases.levels import LEVELS
 from reports.releases.rollup import attributes_of, keeps_earlier_answers
 from reports.releases.summed_schools import summed_schools
 from reports.scores.benchmark import last_decision, released_items
+from reports.scores.change_errors import store_change_errors
 from reports.scores.group_tables import score_tables
 from reports.scores.groups import (
     Grouping,
@@ -414,6 +415,7 @@ def _store(
             stored += len(batch)
             if progress:
                 progress.advance(len(batch))
+        store_change_errors(administration)
         # Last, so that a person who decides about an item waits for a moment only.
         lock_administration(administration, by="scores", seen=None)
         if Decisions.of(administration) != decisions:

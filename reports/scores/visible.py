@@ -102,6 +102,10 @@ class VisibleScore(NamedTuple):
     # `error` and `mean_error` are of the larger one.
     people_error: float | None = None
     school_error: float | None = None
+    # Of larger places: the administration, and the standard error by school of the
+    # change since each earlier one, by its key as text.
+    administration: int = 0
+    change_errors: Mapping[str, float] | None = None
     # Of a group at a larger place: the standard error by school of its gap from the
     # other groups together, and how many groups there are with it.
     gap: tuple[float, int] | None = None
@@ -203,14 +207,20 @@ class VisibleScore(NamedTuple):
         """Return the standard error of the change since `before`, in points.
 
         Never 0, although all people may have the same measure: scores are rounded. Of
-        larger places, it takes people as independent: where the same schools took part
-        twice, most of how they differ is no part of a change.
+        larger places, it is the larger one of that by school, if it is known, and that
+        of independent people.
         """
         error, earlier_error = self.error_of_people, before.error_of_people
         if error is None or earlier_error is None:
             return None
+        by_school = self.school_error_of_change(before) or 0.0
         links = self.linking_error, before.linking_error
-        return math.hypot(error, earlier_error, ROUNDING, *links)
+        of_people = math.hypot(error, earlier_error)
+        return math.hypot(max(of_people, by_school), ROUNDING, *links)
+
+    def school_error_of_change(self, before: VisibleScore) -> float | None:
+        """Return the standard error by school of the change of a larger place."""
+        return (self.change_errors or {}).get(str(before.administration))
 
 
 def larger_error(error: float | None, another: float | None) -> float | None:
@@ -289,13 +299,14 @@ def scores_of_waves(
     for key, place, span, *stored in _stored(scores, contents.values(), name):
         content = contents.get(by_key[key].published.survey_id)
         if content and place in wanted:
-            by_wave[key][place] = content.scores(
-                _StoredScores(*stored),
-                scales[key],
-                span,
-                hidden.get((key, *place)),
+            figures = _StoredScores(*stored)
+            scores_of_place = content.scores(
+                *(figures, scales[key], span, hidden.get((key, *place))),
                 by_key[key].minimum_group,
             )
+            if place[0] != LEVELS.SCHOOL:
+                scores_of_place = figures.with_changes(scores_of_place, key)
+            by_wave[key][place] = scores_of_place
     return by_wave
 
 
@@ -305,10 +316,26 @@ class _StoredScores(NamedTuple):
     measures: Mapping[str, Sequence[float | None] | None]
     essentials: Mapping[str, int]
     essential_errors: Mapping[str, float | None]
-    school_errors: Mapping[str, Sequence[float | None]] | None
+    school_errors: Mapping[str, Sequence[Any]] | None
 
     def school_error(self, name: str) -> float | None:
-        return (self.school_errors or {}).get(name, [None])[0]
+        error: float | None = (self.school_errors or {}).get(name, [None])[0]
+        return error
+
+    def change_errors(self, name: str) -> Mapping[str, float]:
+        """Return the errors of changes, by the key of the earlier administration."""
+        by_round = [*(self.school_errors or {}).get(name, ()), None, None][1]
+        return by_round if isinstance(by_round, dict) else {}
+
+    def with_changes(self, scores: Scores, administration: int) -> Scores:
+        """Return the scores of a larger place with the errors of their changes."""
+        return {
+            name: score
+            and score._replace(
+                administration=administration, change_errors=self.change_errors(name)
+            )
+            for name, score in scores.items()
+        }
 
 
 def _stored(

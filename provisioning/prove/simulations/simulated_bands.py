@@ -14,12 +14,13 @@ from reports.scores.scale import (
     Scale,
     Sums,
     band,
+    band_chances,
     benchmark_scale,
     rounded,
     within_scale,
 )
 from reports.scores.shrinkage import LEAST_RELIABILITY, Shrinkage, estimate_differences
-from reports.scores.visible import VisibleScore
+from reports.scores.visible import LEAST_CHANCE, VisibleScore
 
 # Shares of the variance of people that lie between schools.
 SHARES = (0.02, 0.03, 0.05, 0.07, 0.10)
@@ -27,6 +28,9 @@ SCHOOLS_OF_A_SURVEY, IDENTICAL_SCHOOLS = 30, 15
 FEWEST, MOST = 20, 300
 # Sizes of schools are counted in so many groups.
 GROUPS = 4
+# The least probability of another band that is named; None for the rule before, which
+# named all bands of the 95 % interval.
+RULES = (None, 0.1, 0.2, 0.3)
 # Ordinary surveys: least share of the variance between schools, and people in a school.
 ORDINARY_SHARE, ORDINARY_PEOPLE = 0.05, 100
 
@@ -124,19 +128,12 @@ def simulate(simulations: int) -> dict[str, object]:
         "surveys": len(SHARES) * simulations + identical,
         "schools": schools,
         "banded": round(counts["banded"] / schools, 3),
-        "doubtful": round(counts["doubtful"] / max(counts["banded"], 1), 3),
-        "doubtful_before": round(counts["doubtful_before"] / counts["banded"], 3),
-        "true_band_named": round(counts["named"] / counts["banded"], 3),
-        "true_band_named_before": round(counts["named_before"] / counts["banded"], 3),
-        "wrong_without_doubt": _share(counts, "wrong_alone", "alone"),
+        "wrong_without_doubt": figures_of_rule(counts, LEAST_CHANCE)["wrong_alone"],
         "ordinary_schools": counts["ordinary"],
-        "ordinary_doubtful": _share(counts, "ordinary_doubtful", "ordinary"),
-        "ordinary_doubtful_before": _share(
-            counts, "ordinary_doubtful_before", "ordinary"
-        ),
-        "ordinary_wrong_without_doubt": _share(
-            counts, "ordinary_wrong_alone", "ordinary_alone"
-        ),
+        "another_band_named_from": {
+            "interval" if rule is None else f"{rule:.0%}": figures_of_rule(counts, rule)
+            for rule in RULES
+        },
         "intervals_hold_true_score": round(counts["held"] / counts["banded"], 3),
         "bands_without_doubt": counts["undoubted"],
         "bands_without_doubt_before": counts["undoubted_before"],
@@ -151,37 +148,48 @@ def simulate(simulations: int) -> dict[str, object]:
     }
 
 
-def _share(counts: Counter[str], part: str, whole: str) -> float:
-    return round(counts[part] / max(counts[whole], 1), 3)
+def figures_of_rule(counts: Counter[str], rule: float | None) -> dict[str, float]:
+    """Return shares of bands that name another one, and of those that are wrong."""
+    figures = {}
+    for kind, whole in (("", "banded"), ("ordinary_", "ordinary")):
+        for fact in ("doubtful", "named"):
+            share = counts[f"{kind}{fact} {rule}"] / max(counts[whole], 1)
+            figures[kind + fact] = round(share, 3)
+        alone = counts[whole] - counts[f"{kind}doubtful {rule}"]
+        wrong = counts[f"{kind}wrong_alone {rule}"] / max(alone, 1)
+        figures[f"{kind}wrong_alone"] = round(wrong, 3)
+    return figures
 
 
-def bands_of_interval(score: VisibleScore) -> tuple[int, int]:
-    """Return the bands of the 95 % interval, which were named before."""
-    margin = score.margin or 0.0
-    low, high = (
-        band(rounded(within_scale(end)))
-        for end in (score.score - margin, score.score + margin)
-    )
-    return low, high
+def named_bands(score: VisibleScore, rule: float | None) -> tuple[int, int]:
+    """Return the lowest and the highest band that a rule names."""
+    if rule is None:
+        margin = score.margin or 0.0
+        ends = (score.score - margin, score.score + margin)
+        low, high = (band(rounded(within_scale(end))) for end in ends)
+        return low, high
+    bands = [score.band]
+    if error := round(score.error or 0.0, 1):
+        chances = enumerate(band_chances(score.score, error), 1)
+        bands += [number for number, chance in chances if chance >= rule]
+    return min(bands), max(bands)
 
 
 def count_doubt(
     counts: Counter[str], score: VisibleScore, right: int, *, is_ordinary: bool
 ) -> None:
-    """Count a band: whether it comes with a doubt, and what it names is true."""
-    low, high = bands_of_interval(score)
-    kinds = ["", "ordinary_"] if is_ordinary else [""]
-    facts = {
-        "doubtful": score.is_doubtful,
-        "doubtful_before": score.is_unreliable or low != high,
-        "named": score.possible_bands[0] <= right <= score.possible_bands[1],
-        "named_before": low <= right <= high,
-        "alone": not score.is_doubtful,
-        "wrong_alone": not score.is_doubtful and score.band != right,
-    }
-    for kind in kinds:
+    """Count a band by each rule: if it names another one, and if the true one."""
+    for rule in RULES:
+        low, high = named_bands(score, rule)
+        is_doubtful = score.is_unreliable or low != high
+        facts = {
+            "doubtful": is_doubtful,
+            "named": low <= right <= high,
+            "wrong_alone": not is_doubtful and score.band != right,
+        }
         for fact, holds in facts.items():
-            counts[kind + fact] += holds
+            counts[f"{fact} {rule}"] += holds
+            counts[f"ordinary_{fact} {rule}"] += holds and is_ordinary
     counts["ordinary"] += is_ordinary
 
 

@@ -36,9 +36,10 @@ class PanelForm(ExportForm):
         required=False,
         max_length=100,
         help_text=gettext_lazy(
-            "Your files of one project have the same ID for the same"
-            " person, also in later years. Without a project, the IDs are"
-            " those of this file only."
+            "Your files of one project have the same survey rounds, and the same ID"
+            " for the same person. With one more season, choose a new project: its"
+            " file has all seasons, with new IDs. Without a project, the IDs are those"
+            " of this file only."
         ),
     )
 

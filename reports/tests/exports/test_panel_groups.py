@@ -13,7 +13,7 @@ from reports.answers.selection import Selection
 from reports.exports import panel, panel_groups
 from reports.exports.panel_groups import PanelGroups, PathCounts
 from reports.exports.panel_people import count_people_in_several
-from reports.models import Export
+from reports.models import Export, PanelProject
 from reports.tests.exports.conftest import answer_all, panel_of, respondent_of
 from reports.tests.exports.test_formats import rows_of
 from reports.tests.exports.test_minimum_group import CELLS as ALL_CELLS
@@ -106,6 +106,17 @@ class TestMinimumGroup:
     ):
         monkeypatch.setattr(PanelGroups, "shown", lambda self, path: len(self.steps))
         assert min(joint_cells(panel_of(staff.state, people)).values()) == 1
+
+    def test_with_the_ids_of_another_set_of_waves_the_person_would_be(
+        self, staff, people
+    ):
+        """So all files of a project have the same waves: see `refusal_by_project`."""
+        study = PanelProject.objects.create(name="Study", by=staff.state)
+        schools = defaultdict(list)
+        for wave in people:
+            for row in rows_of(panel_of(staff.state, [wave], project=study)):
+                schools[row["panel_id"]].append(row["school_code"])
+        assert min(Counter(map(tuple, schools.values())).values()) == 1
 
     @pytest.fixture
     def newcomer(self, staff, people, take_part):

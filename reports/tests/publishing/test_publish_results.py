@@ -6,7 +6,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from reports.models import Publication
+from reports.models import ChosenBenchmark, Publication
 from reports.tests.console.scores.conftest import answered
 from reports.tests.scores.conftest import closed
 
@@ -37,3 +37,16 @@ def test_what_cannot_be_published_is_an_error(staff, new_survey):
     with pytest.raises(CommandError):
         call_command("publish_results", "fall-2026")
     assert not Publication.objects.exclude(digest="").exists()
+
+
+def test_its_benchmark_is_chosen_by_a_person_and_by_grade_span(staff, new_survey):
+    for name in ("fall-2026", "spring-2027"):
+        administration = closed(new_survey, name)
+        answered(administration, staff.lincoln, 60, 1)
+        answered(administration, staff.roosevelt, 40, 3)
+    for name in ("fall-2026", "spring-2027"):
+        chosen = {"benchmark": "fall-2026", "chosen_by": staff.state.email}
+        call_command("publish_results", name, **chosen)
+    choice = ChosenBenchmark.objects.get()
+    assert choice.administration.name == "fall-2026"
+    assert choice.by == staff.state and choice.by_span

@@ -329,3 +329,54 @@ def test_ten_figures_of_public_pages(publish, fall, trust, noise, level):  # noq
             assert float(shown[value][3]) == round(100 * count / total, 1)
         assert shown[value][4] == str(total)
     assert exact >= 3
+
+
+@pytest.mark.parametrize("level", ["school", "district", "state"])
+def test_ten_figures_of_results_pages(client, staff, fall, trust, noise, level):  # noqa: F811
+    log_in(client, staff.state)
+    district = school(OWN).district_id
+    query, schools = {
+        "school": ({"district": district, "school": school(OWN).pk}, [OWN]),
+        "district": ({"district": district}, RIVERSIDE),
+        "state": ({}, range(12)),
+    }[level]
+    address = reverse("results_page", args=[fall.pk])
+    overview = client.get(address, query)
+    page, people = text_of(overview), 44 * len(schools)
+    theme = essential(trust, noise, schools)
+    figures = [
+        f"{people} people answered",
+        f"{people} finished",
+        "100 % response rate",
+        f"Safe school {theme}",
+    ]
+    if level == "school":
+        figures += [
+            f"Riverside: {essential(trust, noise, RIVERSIDE)}",
+            f"All schools: {essential(trust, noise, range(12))}",
+        ]
+    [(linked, _label)] = overview.context["page"].linked_themes
+    of_theme = text_of(client.get(address, {**query, "questions": linked.key}))
+    score, margin = trust.likely(schools)
+    figures_of_theme = [
+        f"Trust {score}",
+        between(score, margin),
+        f"Noise {noise.likely(schools)[0]}",
+    ]
+    for text, expected in ((page, figures), (of_theme, figures_of_theme)):
+        for figure in expected:
+            assert figure in text, (figure, text)
+    # How people answered the first question, in percent of those who did.
+    given = Counter(
+        row[0]
+        for number in schools
+        for sex in "fm"
+        for row in answers_of(number, sex)
+        if row[0] is not None
+    )
+    table, total = page.split("Show figures")[1], sum(given.values())
+    exact = 0
+    for count in given.values():
+        percent = math.floor(100 * count / total + 0.5)
+        exact += bool(re.search(rf"\b{percent}\s% \({count}\)", table))
+    assert exact >= 3, (given, table)

@@ -219,3 +219,46 @@ def test_gaps_have_the_larger_error_of_both():
     stale = [each._replace(gap=(2.5, 3)) for each in (first, second)]
     [gap] = gaps_between(dict(zip("fm", stale, strict=True)), 60.0)
     assert gap.error == pytest.approx(math.hypot(4, 4, ROUNDING))
+
+
+def missed_changes(schools, *, by_school=True):
+    """Return how often the interval of a change does not hold the true one, 0."""
+    missed = 0
+    clusters = Clusters(np.zeros(schools, int), 1)
+    for seed in range(300):
+        random = np.random.default_rng(seed)
+        people = random.integers(15, 30, schools)
+        school = np.repeat(np.arange(schools), people)
+        true, changes = random.normal(0, 3, schools), random.normal(0, 2, schools)
+        rounds = [
+            effects[school] + random.normal(0, 4, len(school))
+            for effects in (true, true + changes)
+        ]
+        parts = [clusters.parts(*cells(each, school), 1.0, 4.0) for each in rounds]
+        change = clusters.change_parts(*parts, 3.0, 2.0)
+        error = float(clusters.errors(change)[0, 0])
+        if not by_school:
+            error = 4 * math.sqrt(2 / len(school))
+        missed += abs(rounds[1].mean() - rounds[0].mean()) > 1.96 * error
+    return missed / 300
+
+
+@pytest.mark.parametrize("schools", [3, 12, 40])
+def test_intervals_of_changes_hold_the_true_change(schools):
+    missed = missed_changes(schools)
+    assert missed < 0.08
+    # As if people were independent, they miss far more often.
+    assert missed_changes(schools, by_school=False) > max(0.12, missed * 2)
+
+
+def test_few_schools_have_no_error_of_a_change_if_true_changes_are_not_known():
+    for schools, is_known in ((9, False), (10, True)):
+        values, school = simulated(schools)
+        clusters = Clusters(np.zeros(schools, int), 1)
+        parts = clusters.parts(*cells(values, school), 1.0, 4.0)
+        later = clusters.parts(*cells(values[::-1], school), 1.0, 4.0)
+        change = clusters.change_parts(parts, later, 3.0, None)
+        error = float(clusters.errors(change)[0, 0])
+        assert math.isfinite(error) is is_known
+        known = clusters.change_parts(parts, later, 3.0, 1.0)
+        assert math.isfinite(float(clusters.errors(known)[0, 0]))

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
+from django.urls import reverse
 
 from accounts.models import School
+from accounts.tests.logging_in import log_in
 from reports.models import Calibration, ScoreRow
 from reports.rates.rollup import roll_up
 from reports.releases.apply_suppression import hide_small_groups
@@ -219,3 +223,16 @@ def test_differences_are_those_of_schools_of_the_span(fall, by_span):
     expected = estimate_differences(Sums(people, people * means, squares))
     stored = trust(fall).span_scales["high"]["differences"]
     assert stored["between"] == pytest.approx(expected.between, rel=0.01)
+
+
+def test_a_report_of_a_span_has_no_scores_of_another_scale_beside_it(
+    client, staff, fall, by_span
+):
+    """The average elementary school is above all schools, and has 50 of its span."""
+    log_in(client, staff.state)
+    for code, is_of_span in (("elementary-1", True), ("lincoln", False)):
+        school = School.objects.get(code=code)
+        address = reverse("school_report", args=[fall.pk, school.pk])
+        page = client.get(address).text
+        assert ("so they are not beside it" in page) is is_of_span
+        assert (re.search(r"All schools: \d+", page) is None) is is_of_span

@@ -9,7 +9,7 @@ from survey.simulation.demo.load import load_demo
 
 
 class Command(BaseCommand):
-    help = "Load the demonstration: three surveys, 12 schools, 429 people."
+    help = "Load the demonstration: three surveys, 17 schools, 519 people."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--json", action="store_true", help="for programs")

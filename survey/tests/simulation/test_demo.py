@@ -49,6 +49,7 @@ from survey.models import (
 )
 from survey.simulation.demo import load
 from survey.simulation.demo.answers import COMMENTS, deviation
+from survey.simulation.demo.emails import STATE
 from survey.simulation.demo.load import (
     CLOSED,
     FILES,
@@ -234,7 +235,7 @@ def test_without_a_data_folder_the_password_is_printed_once(nobody, settings):
 
 def test_interrupted_load_leaves_nothing_behind(data, monkeypatch):
     def fail(plan, opens_at, until):
-        assert Respondent.objects.count() == 429, "nothing there to be left behind"
+        assert Respondent.objects.count() == 519, "nothing there to be left behind"
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
@@ -385,11 +386,11 @@ class TestTheLoadedDemo(TestCase):
         loaded = json.loads(run("--json"))
 
         assert District.objects.count() == 3
-        assert School.objects.count() == 12
-        assert shares("demo-earlier-") == (429, 343, 322)
-        assert shares("demo-first-") == (429, 343, 322)
-        assert shares("demo-last-") == (429, 364, 343)
-        assert shares("demo-") == (429, 215, 172)
+        assert School.objects.count() == 17
+        assert shares("demo-earlier-") == (519, 415, 389)
+        assert shares("demo-first-") == (519, 415, 389)
+        assert shares("demo-last-") == (519, 441, 415)
+        assert shares("demo-") == (519, 260, 208)
         assert [card["role"] for card in loaded["cards"]] == [
             "student",
             "student",
@@ -418,7 +419,7 @@ class TestTheLoadedDemo(TestCase):
         assert (unlimited["limit"], limited["limit"]) == (None, 25)
         # Each school but one has a response rate.
         counts = SchoolCount.objects.current()
-        assert counts.filter(administration=parents).count() == 11
+        assert counts.filter(administration=parents).count() == 16
         before = begun.count()
         for code in (unlimited, limited):
             browser = Client()
@@ -459,7 +460,7 @@ class TestTheLoadedDemo(TestCase):
 
     def test_every_school_has_a_place_and_riverside_questions_of_its_own(self):
         located = SchoolListing.objects.exclude(latitude=None)
-        assert located.count() == School.objects.count() == 12
+        assert located.count() == School.objects.count() == 17
         [module] = Administration.objects.exclude(module_of=None)
         assert module.module_of.name == "demo-students"
         assert module.district.name == "Riverside"
@@ -563,9 +564,9 @@ class TestTheLoadedDemo(TestCase):
             for school in {schools[pk] for pk in rows}:
                 of_school = [mean(rows[pk]) for pk in rows if schools[pk] == school]
                 means[wave, school] = mean(of_school)
-        assert len(means) == 24
+        assert len(means) == 34
         # Some of them may be alike by chance.
-        assert len(set(means.values())) > 18
+        assert len(set(means.values())) > 26
         last = [mean for (wave, _), mean in means.items() if "last" in wave]
         assert max(last) - min(last) > 0.1
 
@@ -580,7 +581,7 @@ class TestTheLoadedDemo(TestCase):
 
     def test_each_theme_of_a_closed_wave_has_a_score_in_each_school(self):
         for wave in ("earlier", "first", "last"):
-            for role in FILES.values():
+            for role, schools in (("students", 17), ("teachers", 12)):
                 name, problems = f"demo-{wave}-{role}", StringIO()
                 call_command(
                     "score_administration", name, stdout=StringIO(), stderr=problems
@@ -592,7 +593,23 @@ class TestTheLoadedDemo(TestCase):
                 rows = apps.get_model("reports.ScoreRow").objects.filter(
                     administration__name=name, level="school", attribute=""
                 )
-                assert [set(row.essentials) for row in rows] == [themes] * 12
+                assert [set(row.essentials) for row in rows] == [themes] * schools
+
+    def test_groups_of_a_school_and_a_grade_span_can_be_shown(self):
+        """Ten elementary schools, each with ten measured people, have a benchmark."""
+        options = {"benchmark": "demo-first-students", "chosen_by": STATE}
+        call_command(
+            "publish_results", "demo-last-students", **options, stdout=StringIO()
+        )
+        rows = apps.get_model("reports.ScoreRow").objects.filter(
+            administration__name="demo-last-students", level="school"
+        )
+        everyone = rows.filter(attribute="")
+        spans = Counter(everyone.values_list("span", flat=True))
+        assert spans == {"elementary": 10, "": 7}
+        lincoln = School.objects.get(name="Lincoln Middle School").pk
+        groups = rows.filter(place_id=lincoln).exclude(attribute="")
+        assert "grade" in set(groups.values_list("attribute", flat=True))
 
     def test_three_waves_are_closed_and_the_fourth_is_open(self):
         now = timezone.now()
@@ -671,7 +688,7 @@ def test_every_person_is_in_the_rosters_once():
             for row in csv.DictReader(file):
                 ids[row["district"], row.get("student_id") or row["staff_id"]] += 1
                 names[row["given_name"], row["family_name"]] += 1
-    assert ids.total() == 429
+    assert ids.total() == 519
     assert set(ids.values()) == {1}
     assert set(names.values()) == {1}
     assert set(UNUSED) <= {external for _, external in ids}

@@ -247,13 +247,17 @@ def test_the_largest_excel_sheet_is_checked_as_well(staff, waves, submit, monkey
     assert "Choose CSV" in submit(staff.analyst, *waves, format="xlsx").content.decode()
 
 
-def test_later_files_of_a_project_have_all_earlier_waves(staff, waves, submit):
+def test_files_of_a_project_have_the_same_rounds(staff, waves, submit):
     third = opened(waves[0].published, "third")
     third.joins_waves = True
     third.save(update_fields=["joins_waves"])
     submit(staff.state, *waves, project="Study")
-    submit(staff.state, *waves, third, project="Study")
+    submit(staff.state, *waves, project="Study")
     assert Export.objects.count() == 2
-    refused = submit(staff.state, *waves, project="Study").content.decode()
-    assert "Earlier files of Study have third as well." in refused
+    refused = submit(staff.state, *waves, third, project="Study").content.decode()
+    assert "the survey rounds of its first file, and no others: fall, spring." in (
+        refused
+    )
     assert Export.objects.count() == 2
+    submit(staff.state, *waves, third, project="Study of three")
+    assert Export.objects.count() == 3
