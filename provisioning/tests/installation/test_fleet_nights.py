@@ -90,7 +90,7 @@ def test_a_night_that_was_interrupted_goes_on(fleet):
     assert_primary_started_first(fleet)
 
 
-# What is changed before -> what is said.
+# What is changed before -> what is refusal.
 UNREADY = {
     "behind": "end at different places of the log",
     "two primaries": "One host has to be the primary",
@@ -125,7 +125,7 @@ def test_a_survey_day_can_be_overridden(fleet):
 
 
 @pytest.mark.parametrize(
-    ("options", "cluster", "variables", "said"),
+    ("options", "cluster", "variables", "refusal"),
     [
         ((), False, {}, "Say to which version"),
         ((), False, {"to": 18}, "Say to which version"),
@@ -134,10 +134,10 @@ def test_a_survey_day_can_be_overridden(fleet):
         ((), False, {"to": 17, "upgrade_room": 10**12}, "MB free, and this needs"),
     ],
 )
-def test_what_is_not_possible_is_refused(fleet, options, cluster, variables, said):
+def test_what_is_not_possible_is_refused(fleet, options, cluster, variables, refusal):
     status, printed = fleet.play(UPGRADE, *options, cluster=cluster, **variables)
     assert status
-    assert said in " ".join(printed.split())
+    assert refusal in " ".join(printed.split())
     assert fleet.log() == [] or stops_of(fleet) == []
 
 
@@ -187,13 +187,13 @@ def test_a_fleet_that_is_not_prepared_stays_one(fleet, missing):
     if missing != "node":
         run_worker_nodes(fleet, "127.0.0.93")
     status, printed = fleet.play(CLUSTER, cluster=missing != "inventory")
-    said = {
+    refusal = {
         "node": "Worker node 2 has no primary that these hosts reach",
         "citus": "PostgreSQL 15 has no Citus here",
         "inventory": "Give two inventories",
     }
     assert status
-    assert said[missing] in " ".join(printed.split())
+    assert refusal[missing] in " ".join(printed.split())
     assert stops_of(fleet) == []
 
 
