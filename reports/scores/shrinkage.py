@@ -21,8 +21,11 @@ from reports.scores.scale import (
     Sums,
 )
 
-# Below this reliability, a band comes with its doubt.
+# Below the first reliability a band has no color, below the second it comes with its
+# doubt. That is higher: a reliability is an estimate, and none that is truly below the
+# first one should pass for a certain band.
 LEAST_RELIABILITY = 0.6
+DOUBTED_RELIABILITY = 0.75
 # The level of the test that schools differ at all. The moment estimate alone is above
 # 0 for half of all surveys in which they do not.
 LEVEL = 0.01

@@ -44,6 +44,7 @@ from reports.scores.scale import (
     within_scale,
 )
 from reports.scores.shrinkage import (
+    DOUBTED_RELIABILITY,
     LEAST_RELIABILITY,
     SchoolDifferences,
     Shrinkage,
@@ -194,7 +195,8 @@ class VisibleScore(NamedTuple):
     def is_doubtful(self) -> bool:
         """Test that the band could be another one, or tells little of the school."""
         low, high = self.possible_bands
-        return self.is_unreliable or low != high
+        reliability = 1.0 if self.reliability is None else self.reliability
+        return reliability < DOUBTED_RELIABILITY or low != high
 
     def change_since(self, before: VisibleScore) -> int:
         """Return the change of the answers, in points.

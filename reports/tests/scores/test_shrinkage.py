@@ -132,10 +132,12 @@ def test_probabilities_of_bands_are_those_of_a_normal_distribution():
 
 def test_an_unreliable_score_has_no_band_without_doubt():
     """Also where its own band is by far the most probable one."""
-    score = VisibleScore(50, frozenset(), error=1.0, reliability=0.59)
+    score = VisibleScore(50, frozenset(), error=1.0, reliability=0.74)
     assert score.possible_bands == (3, 3)
     assert score.is_doubtful and score_words(score) == "neutral, but uncertain"
-    assert not score._replace(reliability=0.6).is_doubtful
+    assert not score._replace(reliability=0.75).is_doubtful
+    # Its color goes later: an estimate below 0.75 may stand for a truth below 0.6.
+    assert score_tone(score) and not score_tone(score._replace(reliability=0.59))
 
 
 def test_without_differences_the_score_is_that_of_the_answers():
