@@ -60,12 +60,14 @@ class PlainCursor:
 def primary_cursor() -> CursorWrapper | PlainCursor:
     """Return a cursor on the primary; Django's, where somebody counts its statements.
 
-    And inside a transaction, which it keeps from being continued after an error.
+    And inside a transaction, which it keeps from being continued after an error, and
+    where it examines the connection first.
     """
     db = primary()
     is_plain = (
         db.vendor == "postgresql"
         and db.connection is not None
+        and not db.settings_dict["CONN_HEALTH_CHECKS"]
         and not (db.in_atomic_block or db.execute_wrappers or db.force_debug_cursor)
     )
     return PlainCursor(db) if is_plain else db.cursor()

@@ -1,7 +1,7 @@
 """Render the most requested pages once, and fill in what differs per request.
 
-The login page and the survey's page are the same for nearly everyone, and
-rendering their templates takes as long as saving a page.
+The login page, the survey's page, reviews and thanks are the same for nearly everyone
+but for texts, and rendering their templates takes longer than saving a page.
 """
 
 from __future__ import annotations

@@ -169,3 +169,23 @@ def test_what_differs_in_more_than_texts_is_rendered_for_each_person(maya, noor)
     review = browser.get("/take/complete/?language=en").content.decode()
     assert prepared_pages.prepared_complete.cache_info().currsize == 0
     assert 'class="missing"' in review or 'class="unopened"' in review
+
+
+@pytest.mark.parametrize(
+    "difference",
+    [
+        {"is_finished": True, "open_code": "SCHOOL"},
+        {"is_finished": True, "next_part": object()},
+        {"missing": 2},
+        # Somebody saw the answers before: they are not shown again.
+        {"review": None},
+    ],
+)
+def test_pages_with_parts_of_their_own_are_not_prepared(difference):
+    context = {
+        **{"is_finished": False, "open_code": "", "next_part": None},
+        **{"missing": 0, "review": [object()], "blank": 0, "is_one_blank": False},
+    }
+    assert prepared_pages.kind_of(context) == prepared_pages.ALL_ANSWERED
+    assert prepared_pages.kind_of({**context, "is_finished": True}) is not None
+    assert prepared_pages.kind_of({**context, **difference}) is None
