@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from provisioning.installation.playbook import ANSIBLE
 from provisioning.tests.installation.fleet_night import (
     DATABASES,
     FleetOfFolders,
@@ -213,6 +214,8 @@ def deploy(fleet: FleetOfFolders, host: str, patroni: str) -> None:
 
 # With one role's tasks only: where it is not refused, nothing of this machine changes.
 USUAL = ("site.yml", "--limit=failover", "--tags=failover")
+# The backup's files need certificates, and the host's own are not touched.
+FILES = ("--tags=files", "--skip-tags=backup,firewall,kernel,chrony,updates")
 
 
 def test_the_usual_playbook_makes_no_cluster_of_a_fleet_that_serves(fleet):
@@ -221,10 +224,13 @@ def test_the_usual_playbook_makes_no_cluster_of_a_fleet_that_serves(fleet):
     assert status
     assert "run become_cluster.yml" in printed
     assert not (fleet.hosts / "db1/etc/database/dcs.yml").exists()
-    # The firewall may open before. Its tasks are skipped here.
+    # The firewall may open before, on new hosts too, which have no code. Its tasks are
+    # skipped here.
     status, printed = fleet.play(
         *("site.yml", "--limit=failover", "--tags=firewall", "--skip-tags=firewall"),
         cluster=True,
+        deploys_code=True,
+        checkout=f"{fleet.folder}/none",
     )
     assert status == 0, printed
 
@@ -235,6 +241,36 @@ def test_the_usual_playbook_makes_no_fleet_of_a_cluster(fleet):
     assert status
     assert "give the inventory of its worker nodes too" in printed
     assert not (fleet.hosts / "db1/etc/database/dcs.yml").exists()
+    # The way back: without Patroni's configuration, the fleet's is written.
+    (fleet.hosts / "db1/etc/database/patroni.yml").unlink()
+    fleet.stop()
+    status, printed = fleet.play("site.yml", "--limit=failover", *FILES)
+    assert status == 0, printed
+    written = (fleet.hosts / "db1/etc/database/patroni.yml").read_text()
+    assert "group:" not in written
+    assert fleet.hosts_that(" start ") == fleet.hosts_that("signal") == []
+
+
+def test_some_roles_alone_write_the_version_of_the_data(fleet):
+    """The checkout is a folder here, which no task of these brings."""
+    for host in DATABASES:
+        fleet.change(host, version=17)
+    status, printed = fleet.play(
+        "site.yml", "--limit=failover", *FILES, deploys_code=True
+    )
+    assert status == 0, printed
+    for host in DATABASES:
+        written = (fleet.hosts / host / "etc/database/patroni.yml").read_text()
+        assert "/postgresql/17/bin" in written
+
+
+def test_pages_stay_closed_where_tables_are_not_distributed():
+    plays = yaml.safe_load((ANSIBLE / "site.yml").read_text())
+    names = [play["name"] for play in plays]
+    [cluster] = [play for play in plays if play["name"] == "Cluster"]
+    # Without it, only the host that failed leaves the plays after it.
+    assert cluster["any_errors_fatal"]
+    assert names.index("Cluster") < names.index("Web")
 
 
 def test_without_the_check_the_usual_playbook_starts_hosts_in_any_order(fleet):
