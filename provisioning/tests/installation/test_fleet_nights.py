@@ -76,14 +76,14 @@ def test_the_night_of_another_version(fleet):
     assert not (fleet.hosts / "db2/data/postgresql-15").exists()
     status, printed = fleet.play(UPGRADE, to=17)
     assert "PostgreSQL 17 serves already: go on with site.yml" in printed
+    assert "/postgresql/17/bin/vacuumdb --all --analyze-only" in printed
     assert status
     assert fleet.hosts_that("upgrade_data_folder") == ["db2"]
 
 
 def test_a_night_that_was_interrupted_goes_on(fleet):
-    fleet.change("db2", state="shut down", version=17)
-    fleet.change("db1", state="shut down in recovery")
-    fleet.change("db3", state="shut down in recovery")
+    fleet.stop()
+    fleet.change("db2", version=17)
     status, printed = fleet.play(UPGRADE, to=17)
     assert status == 0, printed
     # Nothing is stopped or upgraded a second time.
@@ -91,9 +91,34 @@ def test_a_night_that_was_interrupted_goes_on(fleet):
     assert_primary_started_first(fleet)
 
 
+def test_another_host_with_the_repository_reads_the_files_of_the_primary(fleet):
+    there = {
+        "backup_repository": "host",
+        "backup_host": "127.0.0.99",
+        "backup_host_command": f"{fleet.folder}/bin/repository",
+    }
+    status, printed = fleet.play(
+        *("site.yml", "--limit=failover", "--tags=backup"), **there
+    )
+    assert status == 0, printed
+    # Its own configuration begins with a standby, whose folder is aside by then.
+    conf = fleet.hosts / "db3/etc/backup/repository_host/pgbackrest.conf"
+    assert "pg1-host = 127.0.0.13" in conf.read_text()
+    status, printed = fleet.play(UPGRADE, to=17, **there)
+    assert status == 0, printed
+    assert len(fleet.hosts_that("--pg1-host=127.0.0.12 stanza-upgrade")) == 1
+
+
 # What is changed before -> what is refusal.
 UNREADY = {
     "behind": "end at different places of the log",
+    # upgrade_data_folder starts the old server once, and renames its pg_control when
+    # it has linked the files.
+    "interrupted inside": "db2 at 0/2, db3 at 0/1). Start them again",
+    "interrupted after linking": "db2 is without data",
+    "earlier night": "data/postgresql-15 is of an earlier night",
+    "cluster": "nodes of a cluster can't be upgraded so",
+    "stopped cluster": "nodes of a cluster can't be upgraded so",
     "two primaries": "One host has to be the primary",
     "crashed": "One host has to be the primary",
     "survey": "This is no time for it: Climate 2027 opens at 08:00",
@@ -105,6 +130,18 @@ def test_a_fleet_that_is_not_ready_is_not_upgraded(fleet, kind):
     match kind:
         case "behind":
             fleet.change("db3", checkpoint="0/0")
+        case "interrupted inside" | "interrupted after linking" | "stopped cluster":
+            fleet.stop()
+            if kind == "interrupted inside":
+                fleet.change("db2", checkpoint="0/2")
+            elif kind == "stopped cluster":
+                deploy(fleet, "db3", "scope: groundswell\n\ncitus:\n  group: 0\n")
+            else:
+                (fleet.hosts / "db2/data/database/state.json").unlink()
+        case "earlier night":
+            (fleet.hosts / "db1/data/postgresql-15").mkdir()
+        case "cluster":
+            fleet.change("db2", libraries="citus,pg_stat_statements")
         case "two primaries":
             fleet.change("db1", state="primary")
         case "crashed":
