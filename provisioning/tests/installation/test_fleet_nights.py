@@ -61,10 +61,12 @@ def test_the_night_of_another_version(fleet):
         log.index(words)
         for words in (
             *("pg_ctl stop", "upgrade_data_folder", "etcdctl"),
-            *("prepare stanza-upgrade", " start ", "vacuumdb"),
+            *("prepare stanza-upgrade", " start ", "vacuumdb", "answers /replica"),
         )
     ]
     assert places == sorted(places)
+    # Under A2 a commit waits for a standby, and none is there yet.
+    assert fleet.hosts_that("vacuumdb", "synchronous_commit=local") == ["db2"]
     for host in DATABASES:
         assert fleet.state(host)["version"] == 17
         patroni = (fleet.hosts / host / "etc/database/patroni.yml").read_text()
