@@ -23,10 +23,11 @@ from provisioning.prove.failovers.cluster import SIZES
 
 # One for all of them: it is called by the name of each.
 PROGRAM = f"""#!{sys.executable}
-import json, re, sys
+import json, os, re, sys
 from pathlib import Path
 hosts = Path({{folder!r}}) / "hosts"
 name, words = Path(sys.argv[0]).name, " ".join(sys.argv[1:])
+shown = words.replace(str(hosts), "") + " " + os.environ.get("PGOPTIONS", "")
 place = re.search(f"{{{{hosts}}}}/(\\\\w+)", words) or re.search(
     f"{{{{hosts}}}}/(\\\\w+)", sys.argv[0])
 host = place[1] if place else "-"
@@ -40,7 +41,7 @@ def write(**changes):
     (data / "PG_VERSION").write_text(str((state | changes)["version"]))
 
 with (hosts / "log").open("a") as log:
-    log.write(f"{{{{host}}}} {{{{name}}}} {{{{words.replace(str(hosts), '')}}}}\\n")
+    log.write(f"{{{{host}}}} {{{{name}}}} {{{{shown}}}}\\n")
 is_running = state.get("state") in ("primary", "standby")
 if name == "psql":
     if not is_running:
@@ -62,6 +63,13 @@ elif name == "start" and "database" in words:
         write(state="primary" if state["state"] == "shut down" else "standby")
 elif name == "run" and "upgrade_data_folder" in words:
     write(version=17)
+elif name == "repository":
+    # Without a connection, pgBackRest reads the files of pg1.
+    written = hosts / "db3/etc/backup/repository_host/pgbackrest.conf"
+    pg1 = re.search("--pg1-host=([0-9.]+)", words) or re.search(
+        "pg1-host = (.+)", written.read_text())
+    asked = hosts / ("db" + pg1[1][-1]) / "data/database/PG_VERSION"
+    sys.exit(0 if asked.exists() else 55)
 elif name == "stack":
     print((hosts / "reasons").read_text())
 elif name == "supervisorctl" and words.endswith("status"):
@@ -91,6 +99,12 @@ class FleetOfFolders:
         (folder / "state.json").write_text(json.dumps(state))
         (folder / "PG_VERSION").write_text(str(state["version"]))
 
+    def stop(self) -> None:
+        for host in DATABASES:
+            is_primary = self.state(host)["state"] == "primary"
+            end = "shut down" if is_primary else "shut down in recovery"
+            self.change(host, state=end)
+
     def log(self) -> list[str]:
         return (self.hosts / "log").read_text().splitlines()
 
@@ -113,7 +127,7 @@ class FleetOfFolders:
         for version in (15, 17):
             for name in NAMES:
                 link(programs / str(version) / "bin" / name, program)
-        for name in ("supervisorctl", "patronictl", "etcdctl"):
+        for name in ("supervisorctl", "patronictl", "etcdctl", "repository"):
             link(self.folder / "bin" / name, program)
         checkout = self.folder / "checkout/provisioning"
         for name in ("run", "stack"):
@@ -166,10 +180,10 @@ class FleetOfFolders:
             "patroni_port": self.port,
             "installs_packages": False,
             "deploys_code": False,
+            "starts_at_boot": False,
             "encrypts": False,
             "server_user": "",
-            "taking_grants": [],
-            "reports_grants": [],
+            "model_grants": [],
             "ansible_connection": "local",
             "ansible_become": False,
             "ansible_python_interpreter": sys.executable,
@@ -207,6 +221,8 @@ def fleet_of_folders(folder: Path) -> Iterator[FleetOfFolders]:
         def do_GET(self) -> None:
             address = self.connection.getsockname()[0]
             host = by_address.get(address, address)
+            with (states / "log").open("a") as log:
+                log.write(f"{host} answers {self.path}\n")
             state = states / host / "data/database/state.json"
             wanted = {"/primary": "primary", "/replica": "standby"}[self.path]
             leads = state.exists() and json.loads(state.read_text())["state"] == wanted

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from provisioning.installation.playbook import ANSIBLE
 from provisioning.tests.installation.fleet_night import (
     DATABASES,
     FleetOfFolders,
@@ -60,10 +61,12 @@ def test_the_night_of_another_version(fleet):
         log.index(words)
         for words in (
             *("pg_ctl stop", "upgrade_data_folder", "etcdctl"),
-            *("prepare stanza-upgrade", " start ", "vacuumdb"),
+            *("prepare stanza-upgrade", " start ", "vacuumdb", "answers /replica"),
         )
     ]
     assert places == sorted(places)
+    # Under A2 a commit waits for a standby, and none is there yet.
+    assert fleet.hosts_that("vacuumdb", "synchronous_commit=local") == ["db2"]
     for host in DATABASES:
         assert fleet.state(host)["version"] == 17
         patroni = (fleet.hosts / host / "etc/database/patroni.yml").read_text()
@@ -75,14 +78,14 @@ def test_the_night_of_another_version(fleet):
     assert not (fleet.hosts / "db2/data/postgresql-15").exists()
     status, printed = fleet.play(UPGRADE, to=17)
     assert "PostgreSQL 17 serves already: go on with site.yml" in printed
+    assert "/postgresql/17/bin/vacuumdb --all --analyze-only" in printed
     assert status
     assert fleet.hosts_that("upgrade_data_folder") == ["db2"]
 
 
 def test_a_night_that_was_interrupted_goes_on(fleet):
-    fleet.change("db2", state="shut down", version=17)
-    fleet.change("db1", state="shut down in recovery")
-    fleet.change("db3", state="shut down in recovery")
+    fleet.stop()
+    fleet.change("db2", version=17)
     status, printed = fleet.play(UPGRADE, to=17)
     assert status == 0, printed
     # Nothing is stopped or upgraded a second time.
@@ -90,9 +93,34 @@ def test_a_night_that_was_interrupted_goes_on(fleet):
     assert_primary_started_first(fleet)
 
 
+def test_another_host_with_the_repository_reads_the_files_of_the_primary(fleet):
+    there = {
+        "backup_repository": "host",
+        "backup_host": "127.0.0.99",
+        "backup_host_command": f"{fleet.folder}/bin/repository",
+    }
+    status, printed = fleet.play(
+        *("site.yml", "--limit=failover", "--tags=backup"), **there
+    )
+    assert status == 0, printed
+    # Its own configuration begins with a standby, whose folder is aside by then.
+    conf = fleet.hosts / "db3/etc/backup/repository_host/pgbackrest.conf"
+    assert "pg1-host = 127.0.0.13" in conf.read_text()
+    status, printed = fleet.play(UPGRADE, to=17, **there)
+    assert status == 0, printed
+    assert len(fleet.hosts_that("--pg1-host=127.0.0.12 stanza-upgrade")) == 1
+
+
 # What is changed before -> what is refusal.
 UNREADY = {
     "behind": "end at different places of the log",
+    # upgrade_data_folder starts the old server once, and renames its pg_control when
+    # it has linked the files.
+    "interrupted inside": "db2 at 0/2, db3 at 0/1). Start them again",
+    "interrupted after linking": "db2 is without data",
+    "earlier night": "data/postgresql-15 is of an earlier night",
+    "cluster": "nodes of a cluster can't be upgraded so",
+    "stopped cluster": "nodes of a cluster can't be upgraded so",
     "two primaries": "One host has to be the primary",
     "crashed": "One host has to be the primary",
     "survey": "This is no time for it: Climate 2027 opens at 08:00",
@@ -104,6 +132,18 @@ def test_a_fleet_that_is_not_ready_is_not_upgraded(fleet, kind):
     match kind:
         case "behind":
             fleet.change("db3", checkpoint="0/0")
+        case "interrupted inside" | "interrupted after linking" | "stopped cluster":
+            fleet.stop()
+            if kind == "interrupted inside":
+                fleet.change("db2", checkpoint="0/2")
+            elif kind == "stopped cluster":
+                deploy(fleet, "db3", "scope: groundswell\n\ncitus:\n  group: 0\n")
+            else:
+                (fleet.hosts / "db2/data/database/state.json").unlink()
+        case "earlier night":
+            (fleet.hosts / "db1/data/postgresql-15").mkdir()
+        case "cluster":
+            fleet.change("db2", libraries="citus,pg_stat_statements")
         case "two primaries":
             fleet.change("db1", state="primary")
         case "crashed":
@@ -213,6 +253,8 @@ def deploy(fleet: FleetOfFolders, host: str, patroni: str) -> None:
 
 # With one role's tasks only: where it is not refused, nothing of this machine changes.
 USUAL = ("site.yml", "--limit=failover", "--tags=failover")
+# The backup's files need certificates, and the host's own are not touched.
+FILES = ("--tags=files", "--skip-tags=backup,firewall,kernel,chrony,updates")
 
 
 def test_the_usual_playbook_makes_no_cluster_of_a_fleet_that_serves(fleet):
@@ -221,10 +263,13 @@ def test_the_usual_playbook_makes_no_cluster_of_a_fleet_that_serves(fleet):
     assert status
     assert "run become_cluster.yml" in printed
     assert not (fleet.hosts / "db1/etc/database/dcs.yml").exists()
-    # The firewall may open before. Its tasks are skipped here.
+    # The firewall may open before, on new hosts too, which have no code. Its tasks are
+    # skipped here.
     status, printed = fleet.play(
         *("site.yml", "--limit=failover", "--tags=firewall", "--skip-tags=firewall"),
         cluster=True,
+        deploys_code=True,
+        checkout=f"{fleet.folder}/none",
     )
     assert status == 0, printed
 
@@ -235,6 +280,36 @@ def test_the_usual_playbook_makes_no_fleet_of_a_cluster(fleet):
     assert status
     assert "give the inventory of its worker nodes too" in printed
     assert not (fleet.hosts / "db1/etc/database/dcs.yml").exists()
+    # The way back: without Patroni's configuration, the fleet's is written.
+    (fleet.hosts / "db1/etc/database/patroni.yml").unlink()
+    fleet.stop()
+    status, printed = fleet.play("site.yml", "--limit=failover", *FILES)
+    assert status == 0, printed
+    written = (fleet.hosts / "db1/etc/database/patroni.yml").read_text()
+    assert "group:" not in written
+    assert fleet.hosts_that(" start ") == fleet.hosts_that("signal") == []
+
+
+def test_some_roles_alone_write_the_version_of_the_data(fleet):
+    """The checkout is a folder here, which no task of these brings."""
+    for host in DATABASES:
+        fleet.change(host, version=17)
+    status, printed = fleet.play(
+        "site.yml", "--limit=failover", *FILES, deploys_code=True
+    )
+    assert status == 0, printed
+    for host in DATABASES:
+        written = (fleet.hosts / host / "etc/database/patroni.yml").read_text()
+        assert "/postgresql/17/bin" in written
+
+
+def test_pages_stay_closed_where_tables_are_not_distributed():
+    plays = yaml.safe_load((ANSIBLE / "site.yml").read_text())
+    names = [play["name"] for play in plays]
+    [cluster] = [play for play in plays if play["name"] == "Cluster"]
+    # Without it, only the host that failed leaves the plays after it.
+    assert cluster["any_errors_fatal"]
+    assert names.index("Cluster") < names.index("Web")
 
 
 def test_without_the_check_the_usual_playbook_starts_hosts_in_any_order(fleet):
