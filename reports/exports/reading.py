@@ -72,7 +72,7 @@ class Reading:
 def read_snapshot(export: Export, folder: Path, progress: Progress) -> Reading:
     administrations = list(
         export.administrations.select_related(
-            "published__survey__corrects", "wave"
+            "published__survey", "wave"
         ).order_by("-opens_at", "pk")
     )
     versions = versions_of(administrations)
