@@ -34,7 +34,6 @@ from survey.instrument.definitions.schema import (
     Texts,
     load_definition,
 )
-from survey.models import PublishedSurvey
 
 KINDS = {
     "text": "Text",
@@ -330,39 +329,26 @@ def measures_in(versions: Sequence[VersionEncoder]) -> list[CodebookMeasure]:
     return measures
 
 
-def corrected_versions(plan: ExportPlan) -> Iterator[list[PublishedSurvey]]:
-    """Yield each version in the file with those that it corrects, newest first."""
-    published = {
-        administration.published_id: administration.published
-        for administration in plan.administrations.values()
-    }
-    for version in published.values():
-        versions = [version]
-        while (before := versions[-1].survey.corrects) is not None:
-            versions.append(before)
-        yield versions
-
-
 def corrections(plan: ExportPlan) -> Iterator[CodebookCorrection]:
-    """Return the corrections of each version in the file, back to its first."""
-    for versions in corrected_versions(plan):
-        for after, before in pairwise(versions):
-            changes = compare(
-                load_definition(before.definition), load_definition(after.definition)
-            )
-            yield CodebookCorrection(
-                before.survey.version, after.survey.version, changes.texts
-            )
+    """Return each change of an administration to another version of its survey."""
+    changes = dict.fromkeys(
+        pair for offered in plan.offered.values() for pair in pairwise(offered.versions)
+    )
+    for before, after in changes:
+        comparison = compare(
+            load_definition(before.definition), load_definition(after.definition)
+        )
+        yield CodebookCorrection(
+            before.survey.version, after.survey.version, comparison.texts
+        )
 
 
 def consent_texts(plan: ExportPlan) -> list[tuple[str, ConsentText]]:
     """Return what people acknowledged: item and text, by version and language."""
-    versions = {
-        version.digest: version
-        for chain in corrected_versions(plan)
-        for version in chain
-    }
-    return list(texts_of_versions(versions.values()))
+    versions = dict.fromkeys(
+        version for offered in plan.offered.values() for version in offered.versions
+    )
+    return list(texts_of_versions(versions))
 
 
 def entry(variable: Variable, versions: Sequence[VersionEncoder]) -> CodebookEntry:

@@ -26,9 +26,13 @@ class OfferedVersions:
     """The versions of one administration, in the order of time."""
 
     # One more than there are changes; a version can be offered again.
-    names: Sequence[str]
+    versions: Sequence[PublishedSurvey]
     # Unix times of the changes.
     changes: Sequence[int] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(version.survey.version for version in self.versions)
 
     @property
     def is_single(self) -> bool:
@@ -75,12 +79,14 @@ def offered_versions(
         for entry in survey_entries
         for change in (entry.before, entry.after)
     }
-    published = PublishedSurvey.objects.using(DEFAULT_DB_ALIAS)
-    # No statement where no version was changed.
-    rows = published.filter(digest__in=digests)
-    names = dict(rows.values_list("digest", "survey__version"))
+    published: dict[str, PublishedSurvey] = {}
+    if digests:
+        rows = PublishedSurvey.objects.using(DEFAULT_DB_ALIAS)
+        published = rows.select_related("survey").in_bulk(digests)
     return {
-        administration.pk: _offered(administration, entries[administration.pk], names)
+        administration.pk: _offered(
+            administration, entries[administration.pk], published
+        )
         for administration in administrations
     }
 
@@ -88,13 +94,13 @@ def offered_versions(
 def _offered(
     administration: Administration,
     entries: Sequence[AuditEntry],
-    names: Mapping[str, str],
+    published: Mapping[str, PublishedSurvey],
 ) -> OfferedVersions:
     """`entries` are in the order of time."""
     if not entries:
-        return OfferedVersions((administration.published.survey.version,))
-    first = names[entries[0].before["digest"]]
+        return OfferedVersions((administration.published,))
+    first = published[entries[0].before["digest"]]
     return OfferedVersions(
-        (first, *(names[entry.after["digest"]] for entry in entries)),
+        (first, *(published[entry.after["digest"]] for entry in entries)),
         tuple(int(entry.at.timestamp()) for entry in entries),
     )

@@ -71,9 +71,9 @@ class Reading:
 
 def read_snapshot(export: Export, folder: Path, progress: Progress) -> Reading:
     administrations = list(
-        export.administrations.select_related(
-            "published__survey__corrects", "wave"
-        ).order_by("-opens_at", "pk")
+        export.administrations.select_related("published__survey", "wave").order_by(
+            "-opens_at", "pk"
+        )
     )
     versions = versions_of(administrations)
     offered = offered_versions(administrations)

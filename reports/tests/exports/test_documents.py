@@ -17,6 +17,7 @@ from defusedxml import ElementTree
 from reports.models import Export
 from reports.tests.exports.conftest import FIRST, draft, made
 from survey.instrument.definitions.corrections import publish_correction, use_correction
+from survey.models import Administration
 from survey.work.files import path_of
 
 pytestmark = pytest.mark.django_db
@@ -206,6 +207,30 @@ def test_texts_of_consent_are_in_all_documents(staff, fall, maya, tmp_path, kind
     part = codebook.partition("Texts of consent")[2].partition("<h2>")[0]
     for digest, _language, text in texts:
         assert text in part and digest[:12] in part
+
+
+def test_a_text_of_consent_that_was_never_offered_is_in_no_document(
+    staff, fall, maya, tmp_path
+):
+    """The round was opened with a correction, and another one was never used."""
+    latest = fall.published
+    for version in ("1.1", "1.2"):
+        wording = ["acknowledge", "promise", f"I agree {version}.", "Acepto."]
+        rows = [wording if "promise" in row else row for row in FIRST]
+        latest = publish_correction(
+            survey=draft(rows, version), corrects=latest, by=staff.state
+        )
+        if version == "1.1":
+            Administration.objects.filter(pk=fall.pk).update(published=latest)
+    export = made(staff.state, fall)
+    folder = unpacked(export, tmp_path)
+    package = json.loads((folder / "datapackage.json").read_text())
+    texts = {entry["text"] for entry in package["consent"]}
+    assert texts == {"I agree 1.1.", "Acepto."}
+    codebook = path_of(export.codebook_name).read_text()
+    assert "I agree 1.1." in codebook
+    assert "I promise." not in codebook and "I agree 1.2." not in codebook
+    assert "Corrected during the survey" not in codebook
 
 
 @pytest.mark.parametrize("kind", ("wide", "long", "xlsx", "sav", "dta", "parquet"))

@@ -260,10 +260,14 @@ def erase_person(
             person = person_of(Respondent.objects.get(pk=record.respondent_id))
             rounds = set(person.records.values())
             if rounds <= locked:
+                before_rows = transaction.savepoint()
                 lock_respondents(Respondent.objects.filter(pk__in=person.records))
                 if not add_modules(person):
                     break
                 rounds = set(person.records.values())
+                # Nobody waits for a roster with the person's rows locked: pages are
+                # saved meanwhile.
+                transaction.savepoint_rollback(before_rows)
             # In the order of the keys, so that two erasures never wait for each other.
             # A later round comes with a roster that was applied a moment ago.
             for pk in sorted(rounds - locked):
@@ -290,9 +294,9 @@ def person_of(respondent: Respondent) -> PersonRecords:
             person = records_of(join.kept)
     if person is None:
         # Erased before, or withdrawn by a merge that left no name.
-        person = PersonRecords("", 0, set())
-    person.records[respondent.pk] = respondent.administration_id
-    add_modules(person)
+        records = {respondent.pk: respondent.administration_id}
+        person = PersonRecords("", 0, set(), records)
+        add_modules(person)
     return person
 
 

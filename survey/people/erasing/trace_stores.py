@@ -6,11 +6,13 @@ Reads everything that is stored, so it takes as long as a backup does.
 from __future__ import annotations
 
 import gzip
+import lzma
 import re
 import shutil
 import socket
 import ssl
 import tempfile
+import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -34,18 +36,26 @@ ROWS = 2000
 PART, OVERLAP = 1 << 20, 1 << 10
 # Of what is unpacked, so much is in memory.
 IN_MEMORY = 16 << 20
+# How often a file may be packed: a workbook, in an archive, in another one, is thrice.
+DEEPEST = 8
 # How files begin that are unpacked.
 ZIPS, GZIP, PARQUET = (b"PK\3\4", b"PK\5\6"), b"\x1f\x8b", b"PAR1"
 ZIP_ENCRYPTED = 1
-# By age, for a district.
-ENCRYPTED = b"age-"
+WORKBOOK = "xl/workbook.xml"
+# By age, for a district; also as text.
+ENCRYPTED = (b"age-encryption.org/", b"-----BEGIN AGE")
 # Files of these kinds are compressed inside: their texts are not read. PDF, SPSS, and
-# old workbooks; in Stata's files the words of a row are apart.
-UNREADABLE = (b"%PDF", b"$FL2", b"$FL3", b"\xd0\xcf\x11\xe0", b"<sta")
+# old workbooks; in Stata's files the words of a row are apart; bzip2, xz, Zstandard,
+# and 7-Zip.
+UNREADABLE = (
+    *(b"%PDF", b"$FL2", b"$FL3", b"\xd0\xcf\x11\xe0", b"<sta"),
+    *(b"BZh", b"\xfd7zX", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf"),
+)
 UNREADABLE_NAMES = (".pdf", ".sav", ".zsav", ".dta", ".xls")
 DAMAGED = (OSError, EOFError, ValueError, NotImplementedError) + (
     zipfile.BadZipFile,
     zlib.error,
+    lzma.LZMAError,
 )
 SECONDS = 10.0
 # A partitioned table is one, with its partitions.
@@ -170,44 +180,90 @@ def _search_file(
         searched.unread.append(f"{name}: {error}")
 
 
-def _search_content(marks: Marks, searched: Searched, name: str, file: Any) -> None:
+def _search_content(
+    marks: Marks, searched: Searched, name: str, file: Any, depth: int = 0
+) -> None:
     """Read a file by what it is: its name may say something else."""
-    head = file.read(4)
+    head = file.read(64)
     file.seek(0)
-    if head in UNREADABLE or name.endswith(UNREADABLE_NAMES):
+    if head.startswith(UNREADABLE) or name.endswith(UNREADABLE_NAMES):
         searched.unread.append(f"{name}: compressed inside")
-    elif head == ENCRYPTED:
+    elif head.lstrip().startswith(ENCRYPTED):
         searched.unread.append(f"{name}: encrypted")
-    elif head in ZIPS:
-        _search_archive(marks, searched, name, file)
-    elif head[:2] == GZIP:
+    elif head.startswith(ZIPS):
+        _search_archive(marks, searched, name, file, depth)
+    elif head.startswith(GZIP):
         with gzip.open(file) as content:
-            _search_packed(marks, searched, name, content)
-    elif head == PARQUET:
+            _search_packed(marks, searched, name, content, depth)
+    elif head.startswith(PARQUET):
         _search_parquet(marks, searched, name, file)
     else:
         _search_stream(marks, searched, name, file)
+        # Such as one that unpacks itself: a program, and then the archive.
+        if zipfile.is_zipfile(file):
+            _search_archive(marks, searched, name, file, depth)
 
 
-def _search_archive(marks: Marks, searched: Searched, name: str, file: Any) -> None:
+def _search_archive(
+    marks: Marks, searched: Searched, name: str, file: Any, depth: int
+) -> None:
     """Read the members of a ZIP file, such as a workbook, and what is packed there."""
     with zipfile.ZipFile(file) as archive:
-        for member in archive.infolist():
+        members = archive.infolist()
+        for member in members:
             place = f"{name}/{member.filename}"
             marks.note(searched, place, member.filename)
             if member.flag_bits & ZIP_ENCRYPTED:
                 searched.unread.append(f"{place}: encrypted")
                 continue
             with archive.open(member) as content:
-                _search_packed(marks, searched, place, content)
+                _search_packed(marks, searched, place, content, depth)
+    if any(member.filename == WORKBOOK for member in members):
+        _search_workbook(marks, searched, name, file)
 
 
-def _search_packed(marks: Marks, searched: Searched, name: str, content: Any) -> None:
-    """Unpack first: what is packed once more is read from its end."""
+def _search_packed(
+    marks: Marks, searched: Searched, name: str, content: Any, depth: int
+) -> None:
+    """Unpack first: what is packed once more is read from its end.
+
+    Half of the free place is left to others. What needs more is not read.
+    """
+    if depth == DEEPEST:
+        searched.unread.append(f"{name}: packed more than {DEEPEST} times")
+        return
+    largest = shutil.disk_usage(tempfile.gettempdir()).free // 2
     with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as unpacked:
-        shutil.copyfileobj(content, unpacked)
+        while part := content.read(PART):
+            if unpacked.tell() + len(part) > largest:
+                searched.unread.append(f"{name}: too large to unpack here")
+                return
+            unpacked.write(part)
         unpacked.seek(0)
-        _search_content(marks, searched, name, unpacked)
+        _search_content(marks, searched, name, unpacked, depth + 1)
+
+
+def _search_workbook(marks: Marks, searched: Searched, name: str, file: Any) -> None:
+    """Read rows of a workbook: its sheets name texts that are in another part."""
+    from openpyxl import load_workbook
+
+    kinds: set[str] = set()
+    file.seek(0)
+    try:
+        # Of what openpyxl leaves out, such as charts.
+        with warnings.catch_warnings(action="ignore"):
+            book = load_workbook(file, read_only=True, data_only=True)
+            for sheet in book.worksheets:
+                # A size that a sheet states may be wrong.
+                sheet.reset_dimensions()
+                for row in sheet.iter_rows(values_only=True):
+                    kinds |= marks.kinds_in(text_of(row))
+    except Exception as error:
+        # openpyxl fails in many ways where others have made the file, and may say what
+        # a cell has.
+        searched.unread.append(f"{name}: rows cannot be read: {type(error).__name__}")
+    for kind in kinds:
+        searched.traces[f"{name}: {kind}"] += 1
 
 
 def _search_parquet(marks: Marks, searched: Searched, name: str, file: Any) -> None:

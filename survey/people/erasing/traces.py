@@ -5,6 +5,7 @@ Drawn before people are erased, because afterwards nobody knows them.
 
 from __future__ import annotations
 
+import html
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -66,6 +67,9 @@ class Marks:
     def kinds_in(self, text: str) -> set[str]:
         """Return the kinds of marks that a text has."""
         text = _folded(text)
+        if "&" in text:
+            # As XML and HTML write letters.
+            text += " " + _folded(html.unescape(text))
         if "\\u" in text:
             text += " " + ESCAPE.sub(lambda match: chr(int(match[1], 16)), text)
         words = set(self._pattern.findall(text))

@@ -158,7 +158,7 @@ def destroy_identities(destruction: Destruction, progress: Progress | None) -> N
     while done := destroy_batch(destruction, progress):
         if progress:
             progress.advance(done)
-    _delete_files(destruction)
+    _delete_files(destruction, progress)
     with transaction.atomic(), connection.cursor() as cursor:
         current = _locked(destruction, cursor)
         advisory_locks.lock(advisory_locks.ROSTER, current.administration_id)
@@ -245,13 +245,16 @@ def destroy_answers(destruction: Destruction, progress: Progress | None) -> None
 
     Until the end, other sessions can read the answers, and nobody writes them.
     """
-    _delete_files(destruction)
+    _delete_files(destruction, progress)
     try:
         _destroy_answers_and_derived(destruction, progress)
     except IntegrityError as error:
         # The database refuses: a hold was placed while answers were read.
         if hold := hold_on([destruction.administration_id]):
             raise OnHold(hold) from error
+        # And lifted since.
+        if progress:
+            _refuse_if_paused(destruction)
         raise
 
 
@@ -300,11 +303,16 @@ def _empty_partition(
     tallies.store(RESPONSES, rows, bytes(digest))
 
 
-def _delete_files(destruction: Destruction) -> None:
-    """Delete files in 1 transaction, in which no hold begins. Raises OnHold."""
+def _delete_files(destruction: Destruction, progress: Progress | None) -> None:
+    """Delete files in 1 transaction, in which no hold begins.
+
+    Raises OnHold, and with `progress` Paused.
+    """
     with transaction.atomic(), connection.cursor() as cursor:
         current = _locked(destruction, cursor)
         refuse_if_held([current.administration_id])
+        if progress:
+            _refuse_if_paused(current)
         deleted = round_files.delete_round_files(
             current.administration_id, current.kind
         )

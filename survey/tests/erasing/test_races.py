@@ -289,6 +289,50 @@ def test_without_the_look_behind_the_lock_the_module_would_remain(
     assert module.respondents.get().erased_at is None
 
 
+@pytest.fixture
+def row_is_free(maya, module, monkeypatch) -> list[bool]:
+    """Whether the person's row was free when the module's roster lock was asked for."""
+    lock, free = erase.advisory_locks.lock, []
+
+    def try_row() -> None:
+        row = Respondent.objects.filter(pk=maya.pk)
+        with transaction.atomic():
+            free.append(bool(row.select_for_update(skip_locked=True)))
+
+    def lock_and_look(kind: int, key: int) -> None:
+        if key == module.pk:
+            with ThreadPoolExecutor(1) as threads:
+                threads.submit(elsewhere(try_row)).result()
+        lock(kind, key)
+
+    monkeypatch.setattr(erase.advisory_locks, "lock", lock_and_look)
+    return free
+
+
+def test_pages_are_saved_while_a_modules_roster_is_waited_for(
+    maya, module, in_hand, monkeypatch, row_is_free
+):
+    begin_before_the_lock(monkeypatch, module, maya)
+    erase_person(in_hand, in_hand.erasure)
+    assert row_is_free == [True]
+    assert is_erased(maya) and is_erased(module.respondents.get())
+
+
+def test_without_the_savepoint_they_would_wait(
+    maya, module, in_hand, monkeypatch, row_is_free
+):
+    """The twin."""
+    begin_before_the_lock(monkeypatch, module, maya)
+    monkeypatch.setattr(erase.transaction, "savepoint_rollback", lambda _point: None)
+    erase_person(in_hand, in_hand.erasure)
+    assert row_is_free == [False]
+
+
+def test_a_person_is_looked_up_once(maya, django_assert_num_queries):
+    with django_assert_num_queries(8):
+        erase.person_of(maya)
+
+
 def test_a_module_waits_for_the_erasing_and_is_refused(
     maya, module, in_hand, monkeypatch
 ):

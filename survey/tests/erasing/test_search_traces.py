@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
+import lzma
 import stat
 import zipfile
 from io import BytesIO, StringIO
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import pyarrow as pa
@@ -21,10 +24,13 @@ from pyarrow.parquet import write_table
 
 from survey.models import Wave
 from survey.people.access_codes import code_of, format_code
+from survey.people.erasing import trace_stores
+from survey.people.erasing.trace_stores import WORKBOOK
 from survey.people.erasing.traces import Mark, Marks
 from survey.tests.erasing.conftest import erased
 from survey.tests.erasing.test_erase import fill
 from survey.tests.people import invite
+from survey.tests.workbooks import as_excel_writes_it, workbook
 from survey.work.files import private_files
 
 pytestmark = pytest.mark.django_db
@@ -88,12 +94,12 @@ def test_traces_in_files_and_logs_are_reported(staff, maya, sample, tmp_path):
     (logs / "old").mkdir(parents=True)
     (logs / "now.log").write_text(f"typed {code}\n")
     (logs / "old" / "1.gz").write_bytes(gzip.compress(b"to maya@zaragoza.org\n"))
-    workbook = BytesIO()
-    with zipfile.ZipFile(workbook, "w", zipfile.ZIP_DEFLATED) as archive:
+    packed = BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("sheet.xml", "<c>ZARAGOZA</c><c>Maya</c>")
     names = [
         private_files().save("exports/plain.csv", ContentFile(b"1;Maya;Zaragoza\n")),
-        private_files().save("exports/workbook.xlsx", ContentFile(workbook.getvalue())),
+        private_files().save("exports/workbook.xlsx", ContentFile(packed.getvalue())),
         private_files().save("exports/drawn.pdf", ContentFile(b"%PDF-1.7")),
     ]
     try:
@@ -125,6 +131,26 @@ def zipped(**members: bytes) -> bytes:
     return file.getvalue()
 
 
+def nested(times: int) -> bytes:
+    content = b"Maya Zaragoza"
+    for _ in range(times):
+        content = zipped(**{"in": content})
+    return content
+
+
+def with_damaged_lzma() -> bytes:
+    """Return an archive of a kind that zipfile reads with another library."""
+    file = BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("people", b"Maya Zaragoza" * 99)
+        start = archive.getinfo("people").header_offset
+    content = bytearray(file.getvalue())
+    # Behind the header, the name and the settings of the compression.
+    compressed = start + 30 + len("people") + 9
+    content[compressed : compressed + 8] = b"\xff" * 8
+    return bytes(content)
+
+
 def parquet(**columns: list[str]) -> bytes:
     file = BytesIO()
     write_table(pa.table(columns), file, compression="zstd")
@@ -139,6 +165,13 @@ def with_password(content: bytes) -> bytes:
         archive.setpassword(b"secret")
         archive.writestr("people.csv", content)
     return file.getvalue()
+
+
+def large_workbook() -> bytes:
+    """Return a workbook whose table of texts has the two names far apart."""
+    others = [[f"{number}" * 30_000] for number in range(10, 100)]
+    rows = [["Maya", "Ng"], *others, ["Ali", "Zaragoza"], ["1", "Maya", "", "Zaragoza"]]
+    return as_excel_writes_it(workbook({"people": rows}))
 
 
 @pytest.fixture
@@ -182,12 +215,34 @@ def test_packed_files_are_unpacked_by_what_they_are(staff, maya, sample, stored_
 
 
 @pytest.mark.sqlite
+def test_a_large_workbook_is_read_by_rows(
+    staff, maya, sample, stored_files, monkeypatch
+):
+    erased(maya, by=staff.dana)
+    large = large_workbook()
+    with zipfile.ZipFile(BytesIO(large)) as archive:
+        texts = archive.read("xl/sharedStrings.xml")
+    assert texts.index(b"Zaragoza") - texts.index(b"Maya") > 2 * trace_stores.PART
+    name = stored_files("people.xlsx", large)
+    assert search(sample)[1]["stores"]["files"]["traces"][f"{name}: name"] == 1
+    # The twin: read as XML, it seems clean.
+    monkeypatch.setattr(trace_stores, "_search_workbook", lambda *_: None)
+    assert name not in str(search(sample)[1]["stores"]["files"])
+
+
+@pytest.mark.sqlite
 def test_what_cannot_be_unpacked_is_named(staff, maya, sample, stored_files):
     erased(maya, by=staff.dana)
     for name, content, reason in (
         ("cards.zip", zipped(card=b"%PDF-1.7"), "/card: compressed inside"),
         ("locked.zip", with_password(b"Maya Zaragoza"), "/people.csv: encrypted"),
         ("returned.age", b"age-encryption.org/v1\n", ": encrypted"),
+        ("mailed.age", b"-----BEGIN AGE ENCRYPTED FILE-----\n", ": encrypted"),
+        ("old.log.xz", lzma.compress(b"Maya Zaragoza"), ": compressed inside"),
+        ("old.log.bz2", bz2.compress(b"Maya Zaragoza"), ": compressed inside"),
+        ("odd.zip", with_damaged_lzma(), ": "),
+        ("deep.zip", nested(9), "/in" * 9 + ": packed more than 8 times"),
+        ("odd.xlsx", zipped(**{WORKBOOK: b"<x"}), ": rows cannot be read: "),
         ("broken.zip", zipped(people=b"Maya Zaragoza")[:-9], ": "),
         ("broken.gz", gzip.compress(b"Maya Zaragoza")[:-9], ": "),
         ("broken.parquet", b"PAR1 Maya PAR1", ": "),
@@ -197,6 +252,29 @@ def test_what_cannot_be_unpacked_is_named(staff, maya, sample, stored_files):
         [unread] = result["stores"]["files"]["unread"]
         assert status == 1 and unread.startswith(stored + reason), unread
         private_files().delete(stored)
+
+
+@pytest.mark.sqlite
+def test_a_bomb_does_not_fill_the_disk(staff, maya, sample, stored_files, monkeypatch):
+    erased(maya, by=staff.dana)
+    bomb = zipped(zeros=bytes(9_000_000) + b"Maya Zaragoza")
+    name = stored_files("bomb.zip", bomb)
+    assert search(sample)[1]["stores"]["files"]["traces"] == {f"{name}/zeros: name": 1}
+    usage = SimpleNamespace(free=16_000_000)
+    monkeypatch.setattr(trace_stores.shutil, "disk_usage", lambda _folder: usage)
+    status, result = search(sample)
+    assert (status, result["traces"]) == (1, 0)
+    assert result["stores"]["files"]["unread"] == [
+        f"{name}/zeros: too large to unpack here"
+    ]
+
+
+@pytest.mark.sqlite
+def test_an_archive_behind_a_program_is_unpacked(staff, maya, sample, stored_files):
+    erased(maya, by=staff.dana)
+    name = stored_files("setup.exe", b"MZ a program" + zipped(people=b"Maya Zaragoza"))
+    traces = search(sample)[1]["stores"]["files"]["traces"]
+    assert traces == {f"{name}/people: name": 1}
 
 
 @pytest.mark.sqlite
@@ -298,6 +376,7 @@ def test_what_others_have_too_is_no_mark(administration, staff, maya, tmp_path):
         ("Maya", set()),
         ("Mayas Zaragoza", set()),
         ('{"n": "van der Meer J\\u00fcrgen"}', {"name"}),
+        ("<c>J&#xFC;rgen</c><c>van der Meer</c>", {"name"}),
     ],
 )
 def test_whole_words_are_marks(text, kinds):

@@ -7,6 +7,9 @@ from importlib import import_module
 import pytest
 from django.conf import settings
 from django.db import connection, transaction
+from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.operations import AddConstraint
+from django.db.migrations.operations.base import Operation
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -15,6 +18,7 @@ pytestmark = [
 
 CONSTRAINT = "people_who_declined_can_save_nothing_more"
 TABLE = "ALTER TABLE survey_respondent"
+ADDED = ("survey", "0022_declines")
 # What a page save takes conflicts with these.
 STOPS_SAVES = {
     "ShareLock",
@@ -48,9 +52,47 @@ def test_a_check_that_is_added_whole_would_stop_them():
     assert "AccessExclusiveLock" in locks_of(added)
 
 
-def test_no_row_is_left_unchecked():
+def is_validated() -> bool:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT convalidated FROM pg_constraint WHERE conname = %s", [CONSTRAINT]
         )
-        assert cursor.fetchall() == [(True,)]
+        [(validated,)] = cursor.fetchall()
+    return bool(validated)
+
+
+def test_no_row_is_left_unchecked():
+    assert is_validated()
+
+
+def add_again(operation: Operation) -> None:
+    """Drop the constraint, and add it as an operation of the migration does."""
+    state = MigrationExecutor(connection).loader.project_state(ADDED)
+    with connection.schema_editor(atomic=False) as editor:
+        editor.execute(f"{TABLE} DROP CONSTRAINT {CONSTRAINT}")
+        operation.database_forwards("survey", editor, state, state)
+
+
+def added_constraint() -> AddConstraint:
+    operations = import_module(f"survey.migrations.{ADDED[1]}").Migration.operations
+    [operation] = [each for each in operations if isinstance(each, AddConstraint)]
+    return operation
+
+
+def test_the_constraint_is_added_without_reading_a_row():
+    validate = import_module("survey.migrations.0025_check_declines").VALIDATE
+    with transaction.atomic():
+        add_again(added_constraint())
+        assert not is_validated()
+        with connection.cursor() as cursor:
+            cursor.execute(validate)
+        assert is_validated()
+        transaction.set_rollback(True)
+
+
+def test_djangos_operation_would_read_all_rows():
+    """The twin."""
+    with transaction.atomic():
+        add_again(AddConstraint("Respondent", added_constraint().constraint))
+        assert is_validated()
+        transaction.set_rollback(True)

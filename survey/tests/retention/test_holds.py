@@ -167,7 +167,7 @@ def test_files_would_go_if_the_hold_was_looked_at_later(
     destruction = only_files_remain(filled, kind)
     hold(filled, staff)
     monkeypatch.setattr(destroying, "refuse_if_held", lambda *_: None)
-    destroying._delete_files(destruction)
+    destroying._delete_files(destruction, None)
     for card_set in sets:
         card_set.refresh_from_db()
         assert card_set.deleted_at is not None
@@ -486,6 +486,74 @@ def test_a_hold_that_came_and_went_meanwhile_begins_a_new_month(
         assert Identity.objects.filter(administration=filled).count() == 1
     else:
         assert Response.objects.filter(administration_id=filled.pk).count() == 2
+
+
+def hold_before_files(filled, staff, monkeypatch) -> list[str]:
+    """Let a hold come and go before files are deleted; return what is deleted."""
+    delete_files, deleted = destroying._delete_files, []
+
+    def hold_and_delete(*args: object) -> None:
+        hold_and_lift(filled, staff)
+        delete_files(*args)
+
+    monkeypatch.setattr(destroying, "_delete_files", hold_and_delete)
+    monkeypatch.setattr(
+        destroying.round_files,
+        "delete_round_files",
+        lambda _administration, kind: deleted.append(kind) or 0,
+    )
+    return deleted
+
+
+@pytest.mark.parametrize("kind", [NAMES, ANSWERS])
+def test_a_hold_that_came_and_went_before_files_keeps_them(
+    filled, staff, monkeypatch, kind
+):
+    deleted = hold_before_files(filled, staff, monkeypatch)
+    destruction = order_destruction(filled, kind)
+    jobs.run(job_of(destruction).pk)
+    assert "warned anew" in job_of(destruction).message
+    destruction.refresh_from_db()
+    assert (destruction.state, deleted) == (Destruction.State.RUNNING, [])
+
+
+@pytest.mark.parametrize("kind", [NAMES, ANSWERS])
+def test_without_the_look_before_files_they_would_be_deleted(
+    filled, staff, monkeypatch, kind
+):
+    """The twin."""
+    deleted = hold_before_files(filled, staff, monkeypatch)
+    monkeypatch.setattr(destroying, "_refuse_if_paused", lambda _destruction: None)
+    jobs.run(job_of(order_destruction(filled, kind)).pk)
+    assert deleted == [kind]
+
+
+def refuse_and_lift(filled, staff, monkeypatch) -> None:
+    """Let the database refuse for a hold that is lifted before anybody looks."""
+
+    def refuse(*_args: object) -> None:
+        hold_and_lift(filled, staff)
+        raise IntegrityError("on hold")
+
+    monkeypatch.setattr(destroying, "_destroy_answers_and_derived", refuse)
+
+
+def test_a_hold_that_was_lifted_after_the_database_refused_begins_a_new_month(
+    filled, staff, monkeypatch
+):
+    refuse_and_lift(filled, staff, monkeypatch)
+    destruction = order_destruction(filled, ANSWERS)
+    jobs.run(job_of(destruction).pk)
+    job = job_of(destruction)
+    assert "warned anew" in job.message and job.state != Job.State.FAILED
+
+
+def test_other_refusals_of_the_database_stay_errors(filled, staff, monkeypatch):
+    refuse_and_lift(filled, staff, monkeypatch)
+    monkeypatch.setattr(destroying, "_refuse_if_paused", lambda _destruction: None)
+    destruction = order_destruction(filled, ANSWERS)
+    with pytest.raises(IntegrityError):
+        destroying.destroy_answers(destruction, None)
 
 
 @pytest.mark.parametrize("kind", [NAMES, ANSWERS])
