@@ -7,6 +7,7 @@ attribute, and its cursor has three layers around that of psycopg2.
 from __future__ import annotations
 
 import threading
+from asyncio import _get_running_loop
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,11 +27,13 @@ _of_thread = _OfThread()
 
 
 def primary() -> BaseDatabaseWrapper:
-    """Return what `django.db.connection` stands for in this thread.
+    """Return what `django.db.connection` stands for here.
 
-    For code that no event loop runs: there each task has its own.
+    Where an event loop runs, each task has its own.
     """
-    return _of_thread.connection
+    if _get_running_loop() is None:
+        return _of_thread.connection
+    return connections[DEFAULT_DB_ALIAS]
 
 
 class PlainCursor:

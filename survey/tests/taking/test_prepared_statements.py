@@ -44,7 +44,7 @@ def prepared_in_transactions(monkeypatch):
         prepare, execute = prepared_statements.prepared_text(text, types)
         name = prepare.split()[1]
         cursor.execute("SELECT FROM pg_prepared_statements WHERE name = %s", [name])
-        if cursor.fetchone() is None:
+        if not cursor.fetchall():
             cursor.execute(prepare)
         with transaction.atomic():
             cursor.execute(execute, parameters)
