@@ -17,10 +17,7 @@ from django.db.backends.utils import CursorWrapper
 
 
 class _OfThread(threading.local):
-    """Python calls `__init__` once in each thread."""
-
-    def __init__(self) -> None:
-        self.connection = connections[DEFAULT_DB_ALIAS]
+    connection: BaseDatabaseWrapper | None = None
 
 
 _of_thread = _OfThread()
@@ -31,9 +28,11 @@ def primary() -> BaseDatabaseWrapper:
 
     Where an event loop runs, each task has its own.
     """
-    if _get_running_loop() is None:
-        return _of_thread.connection
-    return connections[DEFAULT_DB_ALIAS]
+    if _get_running_loop() is not None:
+        return connections[DEFAULT_DB_ALIAS]
+    if _of_thread.connection is None:
+        _of_thread.connection = connections[DEFAULT_DB_ALIAS]
+    return _of_thread.connection
 
 
 class PlainCursor:

@@ -128,7 +128,7 @@ def main() -> int:
         nargs="?",
         const=KEPT,
         metavar="FILE",
-        help=f"compare instructions, and fail if a kind needs {MOST_GROWTH:.0%} more"
+        help=f"compare instructions, and fail if a kind needs {MOST_GROWTH:.0%}% more"
         " than in this file (default: the kept figures); counts no system calls",
     )
     use.add_argument(

@@ -115,7 +115,7 @@ def test_no_name_is_next_to_a_code_where_completion_is_confidential(
         "Open this link to begin:\n" in ana
     )
     assert leo.startswith("Hola:\n") and "Lincoln\nCódigo 2 de 3" in leo
-    assert "Lincoln · Grade 09\nCode 3 of 3 for this address\n\n" in eva
+    assert "Lincoln · Grade 9\nCode 3 of 3 for this address\n\n" in eva
     sent = "".join(message.subject + message.body for message in mail.outbox)
     names = ("Ana", "Leo", "Eva", "Maya", "Noor", "Ruiz")
     assert not [name for name in names if name in sent]

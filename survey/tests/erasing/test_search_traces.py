@@ -56,6 +56,19 @@ def save_sample(administration, path, count=20) -> None:
     )
 
 
+@pytest.fixture(autouse=True)
+def files(settings, tmp_path):
+    """A folder without what other tests have left: all of it would be searched."""
+    folder = str(tmp_path / "files")
+    private = settings.STORAGES["private"]
+    options = {**private["OPTIONS"], "location": folder}
+    settings.FILES_FOLDER = folder
+    settings.STORAGES = {
+        **settings.STORAGES,
+        "private": {**private, "OPTIONS": options},
+    }
+
+
 @pytest.fixture
 def sample(administration, staff, maya, tmp_path):
     """Maya's marks, in a file that only its owner reads."""

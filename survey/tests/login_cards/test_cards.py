@@ -204,7 +204,7 @@ def test_a_class_of_another_grade_is_refused(
         f"/console/administrations/{administration.pk}/cards/",
         {"format": "pdf", "grade": "07", "classroom": "10A"},
     )
-    assert "No one in grade 07 is in class 10A" in text_of(response)
+    assert "No one in grade 7 is in class 10A" in text_of(response)
     assert not CardSet.objects.exists()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -37,7 +38,8 @@ def decline(browser: Browser, respondent, **fields: str):
 def assert_not_recorded(reply) -> None:
     assert reply.status_code == 409
     page = reply.content.decode()
-    assert messages_in("en", role="")["declining_failed"] in page
+    [language] = re.findall('<html lang="(..)"', page)
+    assert messages_in(language, role="")["declining_failed"] in page
     # Trying once more would change nothing, so there is no button for it.
     assert 'type="submit"' not in page.partition("<main")[2].partition("</main>")[0]
 
