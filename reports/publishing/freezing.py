@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -28,7 +28,14 @@ from typing import Any, NotRequired, TypedDict
 from django.db import connection, transaction
 from django.utils import translation
 
-from reports.models import Calibration, GroupResults, Publication, Scoring
+from reports.models import (
+    Calibration,
+    GroupResults,
+    Publication,
+    PublishedPlace,
+    Scoring,
+)
+from reports.models.publications import public_condition
 from reports.publishing.score_sums import SumOfScores
 from reports.rates.rate_lines import percent
 from reports.rates.visible_rates import lines_for_everybody, schools_with_reports
@@ -48,6 +55,7 @@ from reports.scores.visible import (
     Scores,
     VisibleScore,
     benchmark_key,
+    earlier_waves,
     measures_in,
     measures_in_survey,
     span_of,
@@ -321,7 +329,7 @@ class Freezer:
             else:
                 return
             summary = _summary([self._rate(key) for key in schools], scores)
-            if errors := self._change_errors(scores):
+            if errors := self._change_errors(place, scores):
                 summary["change_errors"] = errors
             yield FrozenPlace(*place, 0, name, code, summary, _answers(group))
 
@@ -354,25 +362,51 @@ class Freezer:
                 scores[name] = released[name]
         return scores
 
-    def _change_errors(self, scores: Scores) -> dict[str, dict[str, float]]:
-        """Return the errors of changes since public results. At most 1 statement."""
-        return {
-            name: errors
+    def _change_errors(
+        self, place: Place, scores: Scores
+    ) -> dict[str, dict[str, float]]:
+        """Return the errors of changes since public scores, by the earlier round."""
+        public = self._public_scores.get(place, {})
+        errors = {
+            name: {
+                key: round(error, 1)
+                for key, error in (score.change_errors or {}).items()
+                if name in public.get(key, ())
+            }
             for name, score in scores.items()
-            if score and score.change_errors
-            if (
-                errors := {
-                    key: round(error, 1)
-                    for key, error in score.change_errors.items()
-                    if key in self._public_rounds
-                }
-            )
+            if score
         }
+        return {name: by_round for name, by_round in errors.items() if by_round}
 
     @cached_property
-    def _public_rounds(self) -> set[str]:
-        rounds = Publication.objects.public().values_list("administration", flat=True)
-        return set(map(str, rounds))
+    def _public_scores(self) -> dict[Place, dict[str, set[str]]]:
+        """Return the names of public scores of larger places, by earlier round.
+
+        Only of those that are the released ones of all schools of the round: the error
+        of a change is made of these, and would tell of a school that is not published.
+        5 statements for each public round.
+        """
+        waves = {wave.pk: wave for wave in earlier_waves(self.administration)}
+        rows = PublishedPlace.objects.filter(
+            public_condition("publication__"), publication__administration__in=waves
+        ).exclude(level=LEVELS.SCHOOL)
+        columns = ("publication__administration", "level", "place_id", "summary")
+        by_round: defaultdict[int, dict[Place, Summary]] = defaultdict(dict)
+        for key, level, place_id, summary in rows.values_list(*columns):
+            by_round[key][level, place_id] = summary
+        public: defaultdict[Place, dict[str, set[str]]] = defaultdict(dict)
+        for key, summaries in by_round.items():
+            schools = Counter(summed_schools(waves[key]).values())
+            released = visible_scores(waves[key], summaries)
+            for place, summary in summaries.items():
+                of_place = schools.total() if place == STATE else schools[place[1]]
+                if summary["schools"] == of_place:
+                    public[place][str(key)] = {
+                        name
+                        for name, score in released.get(place, {}).items()
+                        if score and summary["scores"].get(name) == _figures(score)
+                    }
+        return public
 
     @cached_property
     def published(self) -> dict[int, list[int]]:

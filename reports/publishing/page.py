@@ -442,9 +442,12 @@ class PublicPage:
         if digests[0] != digests[1]:
             return None
         errors = self.place.summary.get("change_errors", {}).get(name)
+        # Of larger places only: see `VisibleScore`.
+        is_larger = self.place.level != LEVELS.SCHOOL.value
+        mine = self.place.publication.administration_id if is_larger else 0
         return (
             scores[0]._replace(administration=before.publication.administration_id),
-            scores[1]._replace(change_errors=errors),
+            scores[1]._replace(change_errors=errors, administration=mine),
         )
 
     @cached_property

@@ -115,7 +115,7 @@ class Overview:
         return [
             (before.score, now)
             for part in self._parts
-            if (now := part.own_line.score) and now.school_error is not None
+            if (now := part.own_line.score) and now.administration
             if (before := part.last_time) and before.score
         ]
 

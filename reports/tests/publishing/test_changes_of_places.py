@@ -237,3 +237,21 @@ def test_a_public_page_has_the_errors_of_changes_since_public_results(
         }
         withdraw(earlier, because="An error.", by=staff.state)
         assert BY_SCHOOL not in Client().get(address).text
+
+
+@pytest.mark.parametrize("change", ["schools", "scores"])
+def test_no_error_tells_of_schools_that_were_not_published(rounds, publish, change):
+    """Of the errors by school, those of a round that is public as it was released."""
+    fall, spring = rounds
+    place = publish(fall).places.get(level="state")
+    if change == "schools":
+        # One school was hidden when fall was published.
+        place.summary["schools"] -= 1
+    else:
+        # Fall was scored again since.
+        place.summary["scores"]["trust"][0] += 1
+    place.save(update_fields=["summary"])
+    errors = publish(spring).places.get(level="state").summary.get("change_errors", {})
+    assert "trust" not in errors
+    # Of the other scores, nothing has changed since fall was published.
+    assert bool(errors) is (change == "scores")

@@ -9,7 +9,6 @@ import re
 
 import pytest
 
-from provisioning.commands import ROOT
 from provisioning.measure.peers import compare
 from provisioning.measure.peers.otree_project import models, write_project
 
@@ -94,10 +93,3 @@ def test_what_was_kept_can_be_compared():
     assert {compare.HERE, "django_careful"} <= set(recorded["programs"])
     here = recorded["programs"][compare.HERE]
     assert here["observed"]["answers_after_repeating"] == 5
-
-
-def test_the_readme_says_how_much_more_a_core_does():
-    ratios = json.loads(compare.RECORD.read_text())["ratios"]
-    times = {name: round(1 / each["cpu_us_per_save"]) for name, each in ratios.items()}
-    sentence = f"({times['otree']}× oTree, {times['django_careful']}× plain Django)"
-    assert sentence in (ROOT / "README.md").read_text()
