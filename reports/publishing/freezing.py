@@ -366,15 +366,14 @@ class Freezer:
         self, place: Place, scores: Scores
     ) -> dict[str, dict[str, float]]:
         """Return the errors of changes since public scores, by the earlier round."""
-        public = self._public_scores.get(place, {})
         errors = {
             name: {
                 key: round(error, 1)
-                for key, error in (score.change_errors or {}).items()
-                if name in public.get(key, ())
+                for key, error in score.change_errors.items()
+                if name in self._public_scores.get(place, {}).get(key, ())
             }
             for name, score in scores.items()
-            if score
+            if score and score.change_errors
         }
         return {name: by_round for name, by_round in errors.items() if by_round}
 

@@ -444,10 +444,10 @@ class PublicPage:
         errors = self.place.summary.get("change_errors", {}).get(name)
         # Of larger places only: see `VisibleScore`.
         is_larger = self.place.level != LEVELS.SCHOOL.value
-        mine = self.place.publication.administration_id if is_larger else 0
+        earlier = before.publication.administration_id if is_larger else 0
         return (
-            scores[0]._replace(administration=before.publication.administration_id),
-            scores[1]._replace(change_errors=errors, administration=mine),
+            scores[0]._replace(administration=earlier),
+            scores[1]._replace(change_errors=errors),
         )
 
     @cached_property

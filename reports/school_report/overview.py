@@ -115,8 +115,9 @@ class Overview:
         return [
             (before.score, now)
             for part in self._parts
-            if (now := part.own_line.score) and now.administration
+            if (now := part.own_line.score)
             if (before := part.last_time) and before.score
+            if before.score.administration
         ]
 
     @property

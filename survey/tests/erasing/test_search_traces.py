@@ -182,8 +182,13 @@ def with_password(content: bytes) -> bytes:
 
 def large_workbook() -> bytes:
     """Return a workbook whose table of texts has the two names far apart."""
-    others = [[f"{number}" * 30_000] for number in range(10, 100)]
-    rows = [["Maya", "Ng"], *others, ["Ali", "Zaragoza"], ["1", "Maya", "", "Zaragoza"]]
+    fillers = [[f"{number}" * 30_000] for number in range(10, 100)]
+    rows = [
+        ["Maya", "Ng"],
+        *fillers,
+        ["Ali", "Zaragoza"],
+        ["1", "Maya", "", "Zaragoza"],
+    ]
     return as_excel_writes_it(workbook({"people": rows}))
 
 
