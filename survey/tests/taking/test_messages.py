@@ -218,7 +218,7 @@ def keys_in(folder: Path, ending: str, pattern: str) -> set[str]:
 
 def test_every_message_used_in_a_template_exists():
     asked = keys_in(ROOT / "templates/survey", "*.html", r"(?<= )words\.(\w+)")
-    assert {"start", "next", "clear_answer", "all_saved_at"} <= asked
+    assert {"start", "next", "clear_answer", "answers_hidden"} <= asked
     assert asked <= set(messages.MESSAGES["en"])
 
 
