@@ -62,6 +62,8 @@ from provisioning.measure.peers.servers import (
 from provisioning.measure.peers.visitors import PeerDriver, Visitor, enter, saves_of
 
 RECORD = ROOT / "provisioning" / "measured" / "peers.json"
+# Of a result that is kept.
+FEWEST_TURNS = 3
 HERE = "groundswell"
 ITEMS = 5
 # More than a peer saves in a second: so many people are invited.
@@ -128,6 +130,8 @@ def main() -> int:
     result |= figures_of(turns, {each.name: each.observed for each in programs})
     print_result(result)
     missed = shortcomings_of(result)
+    if options.record:
+        missed += unfit_to_keep(result)
     if options.record and not missed:
         RECORD.write_text(json.dumps(result, indent=1) + "\n")
     return conclude(result, missed)
@@ -378,6 +382,17 @@ def shortcomings_of(result: Mapping[str, Any]) -> list[str]:
         if program["failed"]:
             shortcomings.append(f"{program['failed']} requests to {name} failed")
     return shortcomings
+
+
+def unfit_to_keep(result: Mapping[str, Any]) -> list[str]:
+    """Say why a result says too little to be quoted."""
+    turns, machine = len(result["programs"][HERE]["turns"]), result["machine"]
+    reasons = []
+    if turns < FEWEST_TURNS:
+        reasons.append(f"{turns} turns are fewer than {FEWEST_TURNS}")
+    if (load := machine["load_average_before"]) > machine["cores"]:
+        reasons.append(f"the machine was busy before: a load of {load}")
+    return reasons
 
 
 def print_result(result: Mapping[str, Any]) -> None:

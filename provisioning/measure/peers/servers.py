@@ -58,7 +58,7 @@ class Database(NamedTuple):
 
 @contextmanager
 def database_of(run: Path, name: str) -> Iterator[Database]:
-    """Make an empty database, whose owner has its name; delete both afterwards."""
+    """Create an empty database and a role of its name; drop both afterwards."""
     password = secrets.token_urlsafe(24)
     remove = f"DROP DATABASE IF EXISTS {name} WITH (FORCE); DROP ROLE IF EXISTS {name};"
     run_sql(

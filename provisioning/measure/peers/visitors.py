@@ -128,7 +128,7 @@ class PeerDriver:
         self.inside: deque[Person] = deque()
 
     def enter(self, people: int) -> int:
-        """Let so many people in, who have not saved a page yet."""
+        """Log in `number` people who have not saved a page yet."""
         visitors = self._take(people)
         send(
             self.target, map(enter, visitors), together=LOGINS_TOGETHER

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import copy
-import json
 import re
 
 import pytest
@@ -87,9 +86,12 @@ def test_an_otree_project_has_a_field_for_each_question(tmp_path):
 # What was kept
 
 
-def test_what_was_kept_can_be_compared():
-    recorded = json.loads(compare.RECORD.read_text())
-    assert compare.shortcomings_of(recorded) == []
-    assert {compare.HERE, "django_careful"} <= set(recorded["programs"])
-    here = recorded["programs"][compare.HERE]
-    assert here["observed"]["answers_after_repeating"] == 5
+def test_a_result_of_a_busy_machine_or_of_few_turns_is_not_kept():
+    machine = {"cores": 2, "load_average_before": 1.5}
+    programs = {compare.HERE: {"turns": [turn(1000)] * 3}}
+    good = {"machine": machine, "programs": programs}
+    assert compare.unfit_to_keep(good) == []
+    busy = {**good, "machine": {**machine, "load_average_before": 27.0}}
+    assert "a load of 27.0" in compare.unfit_to_keep(busy)[0]
+    short = {**good, "programs": {compare.HERE: {"turns": [turn(1000)]}}}
+    assert compare.unfit_to_keep(short) == ["1 turns are fewer than 3"]
