@@ -128,7 +128,7 @@ class PeerDriver:
         self.inside: deque[Person] = deque()
 
     def enter(self, people: int) -> int:
-        """Log in `number` people who have not saved a page yet."""
+        """Log in this many people who have not saved a page yet."""
         visitors = self._take(people)
         send(
             self.target, map(enter, visitors), together=LOGINS_TOGETHER
