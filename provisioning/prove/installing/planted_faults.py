@@ -30,6 +30,7 @@ sql() {{
     psql -h $PWD/run -U postgres -d groundswell -qAtX -v ON_ERROR_STOP=1 -c "$@"
 }}
 workers() {{ ls log | sed -n 's/worker.log$/worker/p'; }}
+stop_workers() {{ for each in $(workers); do supervisor stop $each & done; wait; }}
 keep() {{ cp -a "$1" "$kept/$(echo "$1" | tr / _)"; }}
 back() {{ cp -a "$kept/$(echo "$1" | tr / _)" "$1"; }}
 certificate() {{
@@ -170,15 +171,17 @@ FAULTS = (
         "sql \"SELECT pg_drop_replication_slot('forgotten')\"",
     ),
     Fault(
+        # A worker that looks for work in the table would take it.
         "jobs.wait",
-        """sql "INSERT INTO survey_job (kind, state, done, message, attempts,
-        created_at) VALUES ('drill', 'waiting', 0, '', 0, now() - interval
+        """stop_workers; sql "INSERT INTO survey_job (kind, state, done, message,
+        attempts, created_at) VALUES ('drill', 'waiting', 0, '', 0, now() - interval
         '40 minutes')" """,
-        "sql \"DELETE FROM survey_job WHERE kind = 'drill'\"",
+        "sql \"DELETE FROM survey_job WHERE kind = 'drill'\";"
+        " supervisor start $(workers)",
     ),
     Fault(
         "jobs.workers",
-        "for each in $(workers); do supervisor stop $each & done; wait",
+        "stop_workers",
         "supervisor start $(workers)",
     ),
     Fault(
