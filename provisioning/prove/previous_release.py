@@ -91,7 +91,8 @@ def main() -> int:
         if options.control:
             broken = folder / "broken"
             break_schema(broken)
-            statuses["in_control"] = run_on_schema_of(broken, old, paths)
+            # A test that fails is enough.
+            statuses["in_control"] = run_on_schema_of(broken, old, paths, "--exitfirst")
             if statuses["in_control"] != FAILED:
                 wrong.append("The control was not noticed")
     return conclude({"release": commit, **statuses}, wrong)
@@ -107,8 +108,9 @@ def release_before() -> str:
     )
     if not described.returncode:
         return described.stdout.strip()
-    newest = ["log", "-1", "--format=%H", "--first-parent", "--", "*/migrations/0*.py"]
-    commit = output_of([*git, *newest], failing="git log fails").strip()
+    newest = ["log", "-1", "-m", "--first-parent", "--diff-filter=A", "--format=%H"]
+    paths = ["--", "*/migrations/0*.py"]
+    commit = output_of([*git, *newest, *paths], failing="git log fails").strip()
     return output_of([*git, "rev-parse", f"{commit}^"], failing="git fails").strip()
 
 
@@ -146,7 +148,7 @@ def break_schema(folder: Path) -> None:
     (migrations / name).write_text(CONTROL.format(before=before))
 
 
-def run_on_schema_of(new: Path, old: Path, paths: list[str]) -> int:
+def run_on_schema_of(new: Path, old: Path, paths: list[str], *options: str) -> int:
     """Migrate with the code in `new`, and return pytest's status for that in `old`."""
     with private_servers(in_memory=True) as servers:
         environment = {
@@ -157,7 +159,7 @@ def run_on_schema_of(new: Path, old: Path, paths: list[str]) -> int:
 
         def run(code: Path, script: str) -> str:
             return output_of(
-                [PYTHON, "-c", script],
+                [code / PYTHON.relative_to(ROOT), "-c", script],
                 failing="The schema can't be made",
                 env=environment,
                 cwd=code,
@@ -169,7 +171,8 @@ def run_on_schema_of(new: Path, old: Path, paths: list[str]) -> int:
             # Where the other code looks for what its own migrations make.
             dump.rename(run(old, PRINT_DUMP).strip().splitlines()[-1])
         return subprocess.run(
-            [PYTHON, "-m", "pytest", "-m", "not alone and not browser", *paths],
+            [old / PYTHON.relative_to(ROOT), "-m", "pytest", *options]
+            + ["-m", "not alone and not browser", *paths],
             cwd=old,
             env=environment,
         ).returncode
