@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from contextlib import nullcontext
 
 import pytest
@@ -63,6 +64,43 @@ def test_the_release_before_runs_with_its_own_packages(tmp_path, monkeypatch):
     new, old = tmp_path / "new", tmp_path / "old"
     assert previous_release.run_on_schema_of(new, old, [PAGE_SAVES]) == 1
     assert [program.parts[0] for program in programs] == ["new", "old", "old"]
+
+
+@pytest.mark.parametrize(
+    ("fails_on_its_own", "missed"), [(True, []), (False, ["test_a.py::test_b fails"])]
+)
+def test_what_fails_on_its_own_schema_too_does_not_count(
+    fails_on_its_own, missed, monkeypatch, capsys
+):
+    """Otherwise it fails the command, as a test that the new schema breaks does."""
+    deselected = []
+
+    def run(new, old, paths, *options):
+        is_own = new == old
+        failed = not is_own or fails_on_its_own
+        cache = old / previous_release.CACHE / "v/cache"
+        cache.mkdir(parents=True, exist_ok=True)
+        names = {"test_a.py::test_b": True} if failed else {}
+        (cache / "lastfailed").write_text(json.dumps(names))
+        deselected.extend(options)
+        return int(failed)
+
+    def extract(_commit, folder):
+        (folder / "test_a.py").parent.mkdir()
+        (folder / "test_a.py").touch()
+
+    monkeypatch.setattr(previous_release, "run_on_schema_of", run)
+    monkeypatch.setattr(previous_release, "extract", extract)
+    monkeypatch.setattr(previous_release, "break_schema", lambda _folder: None)
+    monkeypatch.setattr(previous_release, "prepare_environment", lambda *_: None)
+    command = ["previous_release", "--release=v1", "--control", "test_a.py"]
+    monkeypatch.setattr(sys, "argv", command)
+    status = previous_release.main()
+    result = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert result["missed"] == missed
+    assert status == bool(missed)
+    # In the control, too: there it would be taken for the lost column's.
+    assert ("--deselect=test_a.py::test_b" in deselected) == fails_on_its_own
 
 
 def test_its_tests_are_there():
