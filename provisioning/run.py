@@ -42,6 +42,10 @@ COMMANDS = {
         "prove.fleet.start",
         "Sets up a whole fleet on this machine, and loses a host of each kind",
     ),
+    "drill_fleet_upgrade": (
+        "prove.failovers.upgrade_start",
+        "Upgrades PostgreSQL on all database hosts of a fleet, while people answer",
+    ),
     "drill_postgresql_upgrade": (
         "installation.upgrades.drill",
         "Upgrades a stack's database to another PostgreSQL and compares it",

@@ -19,10 +19,12 @@ HERE = ANSIBLE / "inventories" / "here"
 THIS_MACHINE = f"--inventory={HERE}"
 
 
-def playbook_command(*options: str, variables: dict[str, object]) -> list[str]:
+def playbook_command(
+    *options: str, variables: dict[str, object], book: str = "site.yml"
+) -> list[str]:
     ansible = str(PYTHON.with_name("ansible-playbook"))
-    site = str(ANSIBLE / "site.yml")
-    return [ansible, site, *options, "--extra-vars", json.dumps(variables)]
+    path = str(ANSIBLE / book)
+    return [ansible, path, *options, "--extra-vars", json.dumps(variables)]
 
 
 def ansible_environment(folder: Path) -> dict[str, str]:

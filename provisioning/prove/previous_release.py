@@ -3,16 +3,19 @@
 An upgrade migrates while the old release serves, and a rollback lets it serve again on
 the database as it is. Starts private servers, migrates with this code, and runs the
 other code's own tests on the result; with --control on a schema that has lost a column
-besides, where they have to fail. The release before is the newest tag, or without tags
-the commit before the newest migration. Ends with one line of JSON.
+besides, where they have to fail. Tests that fail on their own schema too are named, and
+do not count. The release before is the newest tag, or without tags the commit before
+the newest migration. Ends with one line of JSON.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 from provisioning.commands import (
     ROOT,
@@ -42,6 +45,7 @@ PATHS = (
     "accounts/tests",
     "reports/tests/test_rollup.py",
 )
+CACHE = ".pytest_cache"
 # pytest's status when tests failed, as they must in the control.
 FAILED = 1
 # Each in a process of its own, for each is of another folder of code.
@@ -86,15 +90,30 @@ def main() -> int:
         paths = [path for path in options.paths if (old / path.split("::")[0]).exists()]
         if not paths:
             raise Refusal(f"{commit} has none of these tests")
-        statuses = {"on_new_schema": run_on_schema_of(ROOT, old, paths)}
-        wrong = ["The release before fails"] if statuses["on_new_schema"] else []
+        figures: dict[str, Any] = {"on_new_schema": run_on_schema_of(ROOT, old, paths)}
+        failed = failed_tests(old)
+        if failed:
+            # What fails there too says nothing about the new schema.
+            run_on_schema_of(old, old, failed)
+        figures["fail_on_their_own"] = without = failed_tests(old)
+        wrong = [f"{test} fails" for test in failed if test not in without]
+        if figures["on_new_schema"] not in (0, FAILED):
+            wrong.append("The tests of the release before do not run")
         if options.control:
             broken = folder / "broken"
             break_schema(broken)
-            statuses["in_control"] = run_on_schema_of(broken, old, paths)
-            if statuses["in_control"] != FAILED:
+            # A test that fails is enough.
+            deselected = ("--exitfirst", *(f"--deselect={test}" for test in without))
+            figures["in_control"] = run_on_schema_of(broken, old, paths, *deselected)
+            if figures["in_control"] != FAILED:
                 wrong.append("The control was not noticed")
-    return conclude({"release": commit, **statuses}, wrong)
+    return conclude({"release": commit, **figures}, wrong)
+
+
+def failed_tests(old: Path) -> list[str]:
+    """Return the tests that failed the last time, as pytest remembers them."""
+    file = old / CACHE / "v/cache/lastfailed"
+    return sorted(json.loads(file.read_text())) if file.exists() else []
 
 
 def release_before() -> str:
@@ -107,8 +126,9 @@ def release_before() -> str:
     )
     if not described.returncode:
         return described.stdout.strip()
-    newest = ["log", "-1", "--format=%H", "--first-parent", "--", "*/migrations/0*.py"]
-    commit = output_of([*git, *newest], failing="git log fails").strip()
+    newest = ["log", "-1", "-m", "--first-parent", "--diff-filter=A", "--format=%H"]
+    paths = ["--", "*/migrations/0*.py"]
+    commit = output_of([*git, *newest, *paths], failing="git log fails").strip()
     return output_of([*git, "rev-parse", f"{commit}^"], failing="git fails").strip()
 
 
@@ -146,7 +166,7 @@ def break_schema(folder: Path) -> None:
     (migrations / name).write_text(CONTROL.format(before=before))
 
 
-def run_on_schema_of(new: Path, old: Path, paths: list[str]) -> int:
+def run_on_schema_of(new: Path, old: Path, paths: list[str], *options: str) -> int:
     """Migrate with the code in `new`, and return pytest's status for that in `old`."""
     with private_servers(in_memory=True) as servers:
         environment = {
@@ -157,7 +177,7 @@ def run_on_schema_of(new: Path, old: Path, paths: list[str]) -> int:
 
         def run(code: Path, script: str) -> str:
             return output_of(
-                [PYTHON, "-c", script],
+                [code / PYTHON.relative_to(ROOT), "-c", script],
                 failing="The schema can't be made",
                 env=environment,
                 cwd=code,
@@ -168,8 +188,10 @@ def run_on_schema_of(new: Path, old: Path, paths: list[str]) -> int:
             [dump] = servers.glob("migrated-*.sql")
             # Where the other code looks for what its own migrations make.
             dump.rename(run(old, PRINT_DUMP).strip().splitlines()[-1])
+        command: list[str | Path] = [old / PYTHON.relative_to(ROOT), "-m", "pytest"]
+        command += ["-m", "not alone and not browser", "-o", f"cache_dir={CACHE}"]
         return subprocess.run(
-            [PYTHON, "-m", "pytest", "-m", "not alone and not browser", *paths],
+            [*command, *options, *paths],
             cwd=old,
             env=environment,
         ).returncode

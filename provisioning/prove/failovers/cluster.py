@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-from provisioning.commands import ROOT, Refusal, output_of, wait_until
+from provisioning.commands import ROOT, Refusal, wait_until
 from provisioning.installation.environment import PYTHON
 from provisioning.installation.playbook import (
     ANSIBLE,
     ansible_environment,
     playbook_command,
+    why_failed,
 )
 from provisioning.installation.postgresql import postgresql_programs, run_sql
 from provisioning.installation.stack_folder import environment_of
@@ -80,11 +82,30 @@ class Cluster:
         self.web = Host.connected(name, address, self.folder / name)
 
     def write_configuration(self) -> None:
-        variables: dict[str, object] = {
+        self.write_files(self.limit, self.inventories)
+
+    def write_files(self, hosts: str, inventories: Sequence[Path]) -> None:
+        """Write what the usual playbook configures on these hosts."""
+        self.play(
+            "site.yml",
+            *("--tags=files", f"--limit={hosts}", f"--skip-tags={self.skipped}"),
+            inventories=inventories,
+            variables={"files_only": True},
+        )
+
+    def play(
+        self,
+        book: str,
+        *options: str,
+        inventories: Sequence[Path] | None = None,
+        variables: Mapping[str, object],
+    ) -> None:
+        """Run a playbook with these hosts' folders."""
+        given: dict[str, object] = {
             **self.sizes,
-            "files_only": True,
             "postgresql_bin": str(self.programs()),
             "deploys_code": False,
+            "checkout": str(ROOT),
             "installs_packages": False,
             "home": f"{self.folder}/{{{{ inventory_hostname }}}}",
             "files_folder": f"{self.folder}/files",
@@ -96,19 +117,40 @@ class Cluster:
             "ansible_connection": "local",
             "ansible_become": False,
             "ansible_python_interpreter": sys.executable,
+            **variables,
         }
-        options = ("--tags=files", f"--limit={self.limit}", "--forks=4")
         command = playbook_command(
-            *(f"--inventory={path}" for path in self.inventories),
-            *options,
-            f"--skip-tags={self.skipped}",
-            variables=variables,
+            *(f"--inventory={path}" for path in inventories or self.inventories),
+            *(*options, "--forks=4"),
+            variables=given,
+            book=book,
         )
-        output_of(
-            command,
-            failing="Ansible writes no configuration",
-            env=ansible_environment(self.folder),
-            cwd=ANSIBLE,
+        log = self.folder / f"{book}.log"
+        with log.open("w") as output:
+            done = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=ANSIBLE,
+                env=ansible_environment(self.folder),
+            )
+        if done.returncode:
+            raise Refusal(f"{book} fails: {why_failed(log.read_text().splitlines())}")
+
+    def play_night(self, book: str, *options: str, **variables: object) -> None:
+        """Run a playbook that stops the database, as an operator does."""
+        self.play(
+            book,
+            *options,
+            variables={
+                # The hosts' programs share a user.
+                "separates": False,
+                "starts_at_boot": False,
+                # The people are made up, and their survey is open.
+                "during_survey": True,
+                **variables,
+            },
         )
 
     def programs(self) -> Path:

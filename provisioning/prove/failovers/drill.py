@@ -8,12 +8,12 @@ import subprocess
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from provisioning import processes
 from provisioning.commands import Refusal, wait_until
@@ -25,7 +25,9 @@ from provisioning.prove import fault_injection
 from provisioning.prove.failovers.cluster import IS_PRIMARY, Cluster
 from provisioning.prove.failovers.faults import Fault
 from provisioning.prove.failovers.host import Host
-from provisioning.prove.fault_injection.saves import Attempt, LogReader
+from provisioning.prove.fault_injection.saver import PAGES
+from provisioning.prove.fault_injection.saves import AnswerSource, Attempt, LogReader
+from provisioning.prove.fault_injection.verdict import Judge, StoredAnswer
 
 TABLE = "CREATE TABLE failover_probe (host text, at timestamptz)"
 # The current timeline is in the name of the log's file.
@@ -147,10 +149,13 @@ class Load:
         self.acknowledged: list[float] = []
 
     @classmethod
-    def of(cls, cluster: Cluster, *, seed: int, rate: int, people: int) -> Load:
+    def of(
+        cls, cluster: Cluster, *, seed: int, rate: int, people: int, first: int = 1
+    ) -> Load:
         """Start the load of a cluster."""
-        path = cluster.folder / "attempts.log"
-        load = {"log": str(path), "seed": seed, "rate": rate, "people": people}
+        path = cluster.folder / f"attempts-{first}.log"
+        load: dict[str, Any] = {"log": str(path), "seed": seed, "rate": rate}
+        load |= {"people": people, "first": first}
         with (cluster.folder / "load.log").open("w") as output:
             process = processes.start_process(
                 [PYTHON, *arguments_for(RESPONDENTS, **load)],
@@ -273,3 +278,17 @@ def prepare(cluster: Cluster, people: int, administration: int) -> None:
     for host in cluster.databases:
         if host is cluster.primary():
             cluster.execute((host.folder / "etc/database/grants.sql").read_text())
+
+
+def judge_with_control(
+    seed: int, attempts: Sequence[Attempt], stored: Sequence[StoredAnswer]
+) -> dict[str, int]:
+    """Compare what was sent with what is stored; and once more without an answer."""
+    source = AnswerSource(seed, PAGES)
+    verdict = Judge(source, attempts, stored).verdict()
+    control = Judge(source, attempts, stored[1:]).verdict()
+    return {
+        "acknowledged": verdict.acknowledged,
+        **verdict.counts(),
+        "lost_in_control": control.count("lost") - verdict.count("lost"),
+    }

@@ -43,8 +43,8 @@ PUBLISHED = Published(
 )
 
 
-def run(*, log: str, seed: int, rate: int, people: int) -> None:
-    """Take surveys until SIGTERM, and log each attempt."""
+def run(*, log: str, seed: int, rate: int, people: int, first: int = 1) -> None:
+    """Take surveys until SIGTERM, and log each attempt; the people begin at `first`."""
     is_over = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: is_over.set())
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -55,7 +55,7 @@ def run(*, log: str, seed: int, rate: int, people: int) -> None:
     saver = Saver(AnswerSource(seed, PAGES), write)
     threads = []
     for client in range(1, CLIENTS + 1):
-        respondents = range(client, people + 1, CLIENTS)
+        respondents = range(first - 1 + client, people + 1, CLIENTS)
         arguments = (saver, respondents, CLIENTS / rate, is_over)
         threads.append(threading.Thread(target=take_surveys, args=arguments))
         threads[-1].start()

@@ -48,6 +48,8 @@ if name == "psql":
         sys.exit(2)
     if "shared_preload" in words:
         print(state["state"], "with", state["libraries"])
+    elif "replay_lsn" in words:
+        print("t")
     elif "pg_is_in_recovery" in words:
         print(state["state"])
 elif name == "pg_controldata" and state:
@@ -190,13 +192,14 @@ class FleetOfFolders:
             **variables,
         }
         inventories = ["fleet", *(["citus"] if cluster else [])]
-        ansible, _site, *command = playbook_command(
+        command = playbook_command(
             *(f"--inventory={self.folder / name}" for name in inventories),
             *options,
             variables=given,
+            book=book,
         )
         done = subprocess.run(
-            [ansible, str(ANSIBLE / book), *command],
+            command,
             env=ansible_environment(self.folder),
             cwd=ANSIBLE,
             stdin=subprocess.DEVNULL,

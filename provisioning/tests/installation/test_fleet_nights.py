@@ -39,6 +39,10 @@ def assert_stopped_in_order(fleet: FleetOfFolders) -> None:
     assert sorted(stops_of(fleet)) == list(DATABASES)
     log = "\n".join(fleet.log())
     assert log.index("patronictl") < log.index("pg_ctl stop")
+    # A standby stops once it has replayed what the primary wrote last.
+    assert log.index("pg_ctl stop") < log.index("replay_lsn")
+    assert log.rindex("replay_lsn") < log.rindex("pg_ctl stop")
+    assert sorted(fleet.hosts_that("replay_lsn")) == ["db1", "db3"]
     assert log.rindex("pg_ctl stop") < log.index("stop database")
 
 
