@@ -34,8 +34,8 @@ def main() -> int:
     haven = output_of(["Rscript", "-e", VERSION], failing="R has no haven")
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.xml")
-        command = [ROOT / "provisioning" / "test", "--fast", *FILES, "-k", CHOSEN]
-        done = subprocess.run([*command, f"--junit-xml={report}"])
+        options = ["--fast", *map(str, FILES), "-k", CHOSEN, f"--junit-xml={report}"]
+        done = subprocess.run([str(ROOT / "provisioning" / "test"), *options])
         figures = count(report.read_text()) if report.exists() else {}
     passed = done.returncode == 0 and figures.get("passed", 0) > 0
     passed = passed and not figures["failed"] and not figures["skipped"]

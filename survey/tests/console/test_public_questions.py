@@ -149,7 +149,7 @@ def test_only_the_state_makes_questions_public(staff):
 def test_a_district_hides_the_questions_of_its_own_rounds(
     public, staff, administration, django_assert_num_queries
 ):
-    own, lincoln = "/questions/students-2027/", staff.lincoln
+    address, lincoln = "/questions/students-2027/", staff.lincoln
     Administration.objects.update(district=lincoln.district)
     SchoolListing.objects.filter(pk=lincoln.pk).update(city="Springfield")
     dana = log_in(Client(), staff.dana)
@@ -158,9 +158,9 @@ def test_a_district_hides_the_questions_of_its_own_rounds(
     def shown() -> list[bool]:
         school = ask(f"/schools/{lincoln.pk}/", {"language": "en"})
         return [
-            ask(own).status_code == 200,
-            own in school.text,
-            own in dana.get(sheet).text,
+            ask(address).status_code == 200,
+            address in school.text,
+            address in dana.get(sheet).text,
         ]
 
     # Without the switch, everybody reads them.
@@ -169,7 +169,7 @@ def test_a_district_hides_the_questions_of_its_own_rounds(
     assert dana.post(f"{settings}questions/", {"hides_questions": "on"}).status_code
     assert shown() == [False, False, False]
     with django_assert_num_queries(1):
-        assert ask(own).status_code == 404
+        assert ask(address).status_code == 404
     text = "The questions of the district’s survey rounds are on no public page."
     assert text in dana.get(settings).text
     entry = AuditEntry.objects.get(action="change whether questions are public")
@@ -177,7 +177,7 @@ def test_a_district_hides_the_questions_of_its_own_rounds(
     # The state's rounds, and those of other districts, are not its own.
     for owner in (None, staff.lakeside):
         Administration.objects.update(district=owner)
-        assert ask(own).status_code == 200
+        assert ask(address).status_code == 200
     Administration.objects.update(district=lincoln.district)
     dana.post(f"{settings}questions/", {})
     assert shown() == [True, True, True]
@@ -189,11 +189,11 @@ def test_a_district_makes_nothing_public_and_changes_no_other_place(
     lincoln = staff.lincoln
     Administration.objects.update(district=lincoln.district)
     dana = log_in(Client(), staff.dana)
-    other = staff.lakeside
+    lakeside = staff.lakeside
     address = f"/console/settings/districts/{lincoln.district_id}/questions/"
     dana.post(address, {"public_questions": "on", "hides_questions": ""})
     assert ask("/questions/students-2027/").status_code == 404
-    for place in (f"districts/{other.pk}", f"schools/{lincoln.pk}", "state"):
+    for place in (f"districts/{lakeside.pk}", f"schools/{lincoln.pk}", "state"):
         address = f"/console/settings/{place}/questions/"
         reply = dana.post(address, {"hides_questions": "on"})
         assert reply.status_code == 404

@@ -309,8 +309,8 @@ def test_letters_of_pdf_files_are_those_of_the_name(name):
     marks = Marks([Mark("name", (given, family))])
     texts = list(texts_of_pdf(BytesIO(cards(name))))
     assert any(marks.kinds_in(text) for text in texts)
-    others = texts_of_pdf(BytesIO(cards("Ali Diaz")))
-    assert not any(marks.kinds_in(text) for text in others)
+    without = texts_of_pdf(BytesIO(cards("Ali Diaz")))
+    assert not any(marks.kinds_in(text) for text in without)
     report = HTML(string=f"<p>{name}</p>").write_pdf()
     assert any(marks.kinds_in(text) for text in texts_of_pdf(BytesIO(report)))
 
