@@ -263,6 +263,8 @@ class PlaceSettings(
     public_help = models.BooleanField(default=False, db_default=False)
     # Of the state alone: families can read the questions of surveys.
     public_questions = models.BooleanField(default=False, db_default=False)
+    # Of districts alone: but not those of their own survey rounds.
+    hides_questions = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         verbose_name_plural = "place settings"
@@ -317,6 +319,10 @@ class PlaceSettings(
             models.CheckConstraint(
                 condition=Q(public_questions=False) | Q(district=None, school=None),
                 name="only_the_state_makes_questions_public",
+            ),
+            models.CheckConstraint(
+                condition=Q(hides_questions=False) | Q(district__isnull=False),
+                name="only_districts_hide_their_questions",
             ),
         )
 

@@ -18,6 +18,10 @@ COMMANDS = {
         "measure.capacity",
         "Computes servers, pools and memory for a day to come",
     ),
+    "check_formats": (
+        "prove.format_check",
+        "Reads exports with R's haven, and compares each cell",
+    ),
     "check_pdf": (
         "prove.pdf_check.check",
         "Checks PDF files against PDF/UA-1 with veraPDF",

@@ -22,7 +22,8 @@ from django.utils.translation import gettext_noop
 from accounts.models import AuditEntry, School
 from accounts.permissions import Permissions
 from accounts.tables import Erasing
-from reports.consent_texts import CONSENT, consent_texts, versions_offered
+from reports.consent_texts import CONSENT, consent_texts
+from reports.exports.offered_versions import offered_versions
 from survey.database.replica.reports import reports_database
 from survey.instrument.definitions.schema import SurveyDefinition, load_definition
 from survey.models import (
@@ -200,7 +201,7 @@ def _consent_cells(
     administration: Administration, answer: Response, name: str
 ) -> Iterator[tuple[str, str]]:
     person = Respondent.objects.get(pk=answer.respondent_id)
-    offered = versions_offered(administration)
+    offered = offered_versions([administration])[administration.pk]
     for shown in consent_texts(person, answer, name, offered):
         label = _("Text that was shown: %(language)s, version %(version)s") % {
             "language": shown.language,

@@ -324,6 +324,7 @@ add_words(
         "coding_threshold": gettext_lazy("smallest percentage"),
         "public_help": gettext_lazy("help without logging in"),
         "public_questions": gettext_lazy("questions on a public page"),
+        "hides_questions": gettext_lazy("questions kept off public pages"),
         "logo": gettext_lazy("logo"),
         "logo_id": gettext_lazy("logo"),
         "accent": gettext_lazy("accent color"),

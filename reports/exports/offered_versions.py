@@ -8,10 +8,12 @@ version.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
 
 from django.db import DEFAULT_DB_ALIAS
 
@@ -21,14 +23,18 @@ from survey.models import Administration, PublishedSurvey
 ACTION = "correct texts of administration"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OfferedVersions:
     """The versions of one administration, in the order of time."""
 
     # One more than there are changes; a version can be offered again.
     versions: Sequence[PublishedSurvey]
-    # Unix times of the changes.
-    changes: Sequence[int] = ()
+    changed_at: Sequence[datetime] = ()
+
+    @cached_property
+    def changes(self) -> tuple[int, ...]:
+        """Unix times of the changes."""
+        return tuple(int(at.timestamp()) for at in self.changed_at)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -36,11 +42,17 @@ class OfferedVersions:
 
     @property
     def is_single(self) -> bool:
-        return not self.changes
+        return not self.changed_at
 
     def period_of(self, started: str) -> int:
         """Return how many changes there were before a Unix time."""
         return bisect_right(self.changes, int(started)) if self.changes else 0
+
+    def between(self, start: datetime, end: datetime) -> list[PublishedSurvey]:
+        """Return the versions that were offered in this period, each once."""
+        first = bisect_left(self.changed_at, start)
+        last = bisect_right(self.changed_at, end)
+        return list(dict.fromkeys(self.versions[first : last + 1]))
 
     def sql(self, is_postgresql: bool) -> str:
         """Return `period_of` as SQL about the table `r`.
@@ -102,5 +114,5 @@ def _offered(
     first = published[entries[0].before["digest"]]
     return OfferedVersions(
         (first, *(published[entry.after["digest"]] for entry in entries)),
-        tuple(int(entry.at.timestamp()) for entry in entries),
+        tuple(entry.at for entry in entries),
     )

@@ -8,7 +8,8 @@ import pytest
 from django.utils import timezone
 
 from accounts import audit
-from reports.consent_texts import CORRECTED, consent_texts, versions_offered
+from reports.consent_texts import consent_texts
+from reports.exports.offered_versions import ACTION, offered_versions
 from survey.models import Administration, PublishedSurvey, Respondent, Response
 from survey.tests.conftest import (  # noqa: F401
     PAGES,
@@ -57,7 +58,7 @@ def offer(administration: Administration, published: PublishedSurvey) -> None:
     before = administration.published_id
     Administration.objects.update(published=published)
     audit.record(
-        CORRECTED,
+        ACTION,
         by="a test",
         subject=administration,
         before={"digest": before},
@@ -79,7 +80,7 @@ def agree(browser, person, *, language: str = "") -> Response:
 def texts(administration, person, answer) -> list[str]:
     administration.refresh_from_db()
     person.refresh_from_db()
-    offered = versions_offered(administration)
+    offered = offered_versions([administration])[administration.pk]
     return [shown.text for shown in consent_texts(person, answer, "promise", offered)]
 
 

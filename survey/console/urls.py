@@ -115,7 +115,7 @@ urlpatterns = [
         name="settings_public_page",
     ),
     path(
-        "settings/state/questions/",
+        "settings/<place:place>/questions/",
         settings.settings_questions,
         name="settings_questions",
     ),

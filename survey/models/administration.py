@@ -138,8 +138,8 @@ class Administration(
     # Whether people on a roster may say on the first page that they do not want to
     # take part; see `survey.taking.declining`.
     allows_declining = models.BooleanField(default=False, db_default=False)
-    # Whether everybody may read the questions, where the state allows it; see
-    # `survey.console.surveys.public_questions`.
+    # Whether everybody may read the questions, where the state allows it and the
+    # district does not hide them; see `survey.console.surveys.public_questions`.
     public_questions = models.BooleanField(default=True, db_default=True)
     # Only with COUNT, schools can hand out open codes: a person on a roster would
     # answer twice.

@@ -13,7 +13,6 @@ import io
 import json
 import math
 import os
-import shutil
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -31,10 +30,10 @@ from provisioning.commands import (
 from provisioning.installation.environment import (
     PRODUCTION,
     PYTHON,
-    install_packages,
     manage,
     prepare_environment,
 )
+from provisioning.prove.r_packages import prepare_r
 
 HERE = Path(__file__).parent
 DATA_SETS = HERE / "data_sets"
@@ -128,9 +127,7 @@ def parse_options() -> argparse.Namespace:
 
 
 def make_data_sets(folder: Path) -> None:
-    if shutil.which("Rscript") is None:
-        with step(f"Installing {' '.join(R_PACKAGES)}"):
-            install_packages(R_PACKAGES)
+    prepare_r(R_PACKAGES)
     with step("Making data sets and estimating with eRm"):
         for script in ("make_data_sets.R", "make_diagnostics.R"):
             output_of(["Rscript", HERE / script, folder], failing="R failed")

@@ -269,6 +269,43 @@ def test_hostile_headers_are_one_request_or_none(nginx, paths):
             check(nginx, request(path, headers, body, "POST" if body else "GET"))
 
 
+def test_thousands_of_tiny_headers_are_passed_on_or_get_a_page(nginx):
+    arrivals = []
+    # Newer ones of nginx have a bound for their number, too.
+    for count in (10, 900, 3_000, 5_500, 5_900, 6_000, 7_000, 20_000):
+        headers = "\r\n".join(["a:"] * count)
+        answer, arrived = check(nginx, request("/", headers))
+        arrivals.append(len(arrived))
+        assert status(answer) == (200 if arrived else 400), (count, answer)
+        assert arrived or b"We could not read that" in answer
+    assert arrivals == sorted(arrivals, reverse=True)
+    assert arrivals[:2] == [1, 1] and arrivals[-1] == 0
+
+
+def test_what_fits_in_no_message_to_a_worker_is_tried_again(rendered, upstreams):
+    """As over HTTP/2, of whose headers fewer bytes are counted."""
+    headers = "\r\n".join(f"a{number}: {'x' * 90}" for number in range(900))
+    text = (rendered / "etc/nginx/nginx.conf").read_text()
+    text = text.replace("header_buffers 3 8k;", "header_buffers 8 32k;")
+    for sign, page in ((" 500 502", 503), (" 502", 500)):
+        folder = rendered / f"lavish-{page}"
+        shutil.copytree(rendered / "etc", folder / "etc")
+        errors = folder / "etc/nginx/errors.conf"
+        errors.write_text(errors.read_text().replace(" 500 502", sign))
+        configuration = text.replace(f"{rendered}/etc", f"{folder}/etc")
+        listen = f"listen unix:{rendered}/run/"
+        configuration = configuration.replace(listen, f"listen unix:{folder}-")
+        (folder / "nginx.conf").write_text(configuration)
+        address = Path(f"{folder}-public_nginx.sock")
+        with running_nginx(folder / "nginx.conf", address):
+            server = Server(address, upstreams)
+            answer = server.ask(request("/", headers))
+        assert status(answer) == page and server.arrived() == []
+        # Without it, nginx says so in its own words.
+        assert (b"error.css" in answer) == (page == 503)
+        assert (b"<center>nginx" in answer) == (page == 500)
+
+
 def test_behind_a_load_balancer_a_request_stays_one_too(balancer):
     # Locations differ by what they rebuild; all are asked without it above.
     for path in [*EXAMPLES.values(), "/take/pages/", "/console/"]:

@@ -77,6 +77,15 @@ def _r(file: DescribedFile) -> Iterator[str]:
     yield "# Reads the responses into the data frame `responses`."
     yield f"file <- {_json(file.name)}"
     yield f"responses <- {READ_IN_R[file.export.format]}"
+    moments = [
+        _json(column.name)
+        for column in file.columns
+        if column.storage not in (Storage.NUMBER, Storage.TEXT)
+    ]
+    if moments and file.export.format in (Format.SAV, Format.ZSAV):
+        yield "# Beside reasons for missing answers, haven has dates as numbers."
+        yield f"moments <- c({', '.join(moments)})"
+        yield "responses[moments] <- haven::read_sav(file)[moments]"
     if file.export.format in LABELLED or file.is_long:
         return
     yield "number <- function(x) suppressWarnings(as.numeric(x))"

@@ -26,7 +26,11 @@ from reports.exports.typed.names import SPSS, cut_bytes, unique_names
 from reports.exports.typed.typed_file import Cells, Encoder, TypedFile
 from survey.work.jobs import JobRefused
 
-LONGEST_LABEL, LONGEST_VALUE_LABEL, LONGEST_TEXT = 255, 120, 32_767
+LONGEST_LABEL, LONGEST_VALUE_LABEL, LONGEST_WIDTH = 255, 120, 32_767
+# Bytes behind the longest text of more than one segment. Without them some readers,
+# such as R's haven 2.5, lose its last byte, depending on its length.
+ROOM = 8
+LONGEST_TEXT = LONGEST_WIDTH - ROOM
 ZERO = date(1582, 10, 14)
 # A number that is missing for no reason: the lowest double.
 SYSTEM_MISSING = -np.finfo(np.float64).max
@@ -130,6 +134,8 @@ class Variable:
         self.column = column
         self.short = f"V{_base36(number, 4)}"
         self.width = max(column.contents.longest, 1) if column.is_text else 0
+        if self.width > SEGMENT_USED:
+            self.width += ROOM
 
     @property
     def segments(self) -> list[int]:

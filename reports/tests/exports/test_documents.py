@@ -16,6 +16,7 @@ from defusedxml import ElementTree
 
 from reports.models import Export
 from reports.tests.exports.conftest import FIRST, draft, made
+from reports.tests.exports.haven import needs_haven
 from survey.instrument.definitions.corrections import publish_correction, use_correction
 from survey.models import Administration
 from survey.work.files import path_of
@@ -260,7 +261,7 @@ def test_the_program_in_python_reads_the_file(
     assert rest == [expected] or kind == "dta"
 
 
-@pytest.mark.skipif(not shutil.which("Rscript"), reason="R is not installed")
+@needs_haven
 @pytest.mark.parametrize("kind", ("wide", "sav", "zsav", "dta"))
 def test_the_program_in_r_reads_the_file(
     staff, fall, maya, other_people, tmp_path, kind
@@ -273,6 +274,7 @@ def test_the_program_in_r_reads_the_file(
     cat(names(which(attr(responses$safe, "labels") == 2)), "\\n")
     cat(sort(as.numeric(responses$safe)), "\\n")
     cat(max(nchar(responses$comment, type = "bytes")), "\\n")
+    cat(class(responses$born)[1], format(min(responses$born, na.rm = TRUE)), "\\n")
     """
     (folder / "check.R").write_text(program)
     done = subprocess.run(
@@ -288,6 +290,7 @@ def test_the_program_in_r_reads_the_file(
     assert lines[1] == "Agree"
     assert lines[2] == ("-1 2" if kind == "dta" else "-98 -1 2")
     assert lines[3] == str(len('fine, "really"\nso 🙂'.encode()))
+    assert kind == "wide" or lines[4] == "Date 2014-02-28"
 
 
 def test_a_text_does_not_end_its_quotes(staff, fall, maya, tmp_path):

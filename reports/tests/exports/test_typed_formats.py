@@ -1,4 +1,8 @@
-"""Read SPSS, Stata and Parquet files back, and compare them cell by cell."""
+"""Read SPSS, Stata and Parquet files back, and compare them cell by cell.
+
+With pyreadstat and pyarrow; and with R's haven, where it is installed, which
+`provisioning/run check_formats` sees to.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ import pytest
 from pyarrow import parquet
 
 from reports.exports.cells import Date, Number
+from reports.exports.typed import sav_file
 from reports.exports.typed.columns import Described, Storage
 from reports.exports.typed.dta_file import DtaFile
 from reports.exports.typed.names import SPSS, STATA, unique_names
@@ -21,11 +26,17 @@ from reports.exports.typed.sav_file import SavFile
 from reports.exports.typed.typed_file import TypedFile
 from reports.tests.exports import reference
 from reports.tests.exports.conftest import COLUMNS, made
+from reports.tests.exports.haven import (
+    ZEROS,
+    Rows,
+    described_by_haven,
+    needs_haven,
+    read_with_haven,
+)
 from survey.work.files import path_of
 from survey.work.jobs import JobRefused
 
 TYPED = ("sav", "zsav", "dta", "parquet")
-ZEROS = {"sav": date(1582, 10, 14), "zsav": date(1582, 10, 14), "dta": date(1960, 1, 1)}
 LETTERS = {"-97": "a", "-98": "b", "-99": "c", "*": "d"}
 NASTY = [
     'a "quoted", text; with \\ and \' and `',
@@ -51,7 +62,7 @@ NASTY = [
 ]
 
 
-def read(path: Path, kind: str) -> list[dict[str, Any]]:
+def read(path: Path, kind: str) -> Rows:
     """Read a file with dates as numbers and reasons as what they are."""
     if kind == "parquet":
         return parquet.read_table(path).to_pylist()
@@ -59,6 +70,15 @@ def read(path: Path, kind: str) -> list[dict[str, Any]]:
     frame, _ = reader(path, user_missing=True, disable_datetime_conversion=True)
     rows = frame.astype(object).where(frame.notna(), None)
     return rows.to_dict("records")
+
+
+# Each kind of file with what reads it.
+HAVEN = [
+    pytest.param(kind, read_with_haven, id=f"{kind}-haven", marks=needs_haven)
+    for kind in ("sav", "zsav", "dta")
+]
+READERS = [*(pytest.param(kind, read, id=kind) for kind in TYPED), *HAVEN]
+every_reader = pytest.mark.parametrize(("kind", "reader"), READERS)
 
 
 def expected(text: str, kind: str, storage: str) -> Any:
@@ -100,9 +120,9 @@ STORAGES = {
 
 @pytest.mark.django_db
 @pytest.mark.usefixtures("known_key")
-@pytest.mark.parametrize("kind", TYPED)
+@every_reader
 def test_each_cell_is_that_of_the_database(
-    staff, fall, maya, other_people, kind, monkeypatch
+    staff, fall, maya, other_people, kind, reader, monkeypatch
 ):
     monkeypatch.setattr(reference, "escape_formula", lambda text: text)
     export = made(staff.state, fall, format=kind, labels=True)
@@ -111,7 +131,7 @@ def test_each_cell_is_that_of_the_database(
     # Codes, whatever was chosen: the labels are beside them.
     export.labels = False
     header, *lines = reference.wide(export, COLUMNS)
-    rows = read(path, kind)
+    rows = reader(path, kind)
 
     names = {"sav": SPSS, "zsav": SPSS, "dta": STATA}
     columns = unique_names(header, names[kind]) if kind in names else header
@@ -161,6 +181,35 @@ def test_labels_are_those_of_the_survey(staff, fall, maya, kind):
     assert meta.variable_measure["safe"] == "nominal"
 
 
+@needs_haven
+@pytest.mark.django_db
+@pytest.mark.parametrize("kind", ("sav", "zsav", "dta"))
+def test_haven_has_the_labels_of_the_survey(staff, fall, maya, kind):
+    export = made(staff.state, fall, format=kind, language="es")
+    described = described_by_haven(path_of(export.file_name))
+    columns = dict(zip(described["names"], described["columns"], strict=True))
+
+    assert columns["safe"]["label"] == "Estoy a salvo."
+    assert columns["pets_dog"]["label"] == "¿Mascotas?: Perro"
+    values = dict(zip(columns["safe"]["codes"], columns["safe"]["texts"], strict=True))
+    reasons = (
+        "Not applicable",
+        "Skipped",
+        "Not reached",
+        "Left out, because few people answered",
+    )
+    codes = (".a", ".b", ".c", ".d") if kind == "dta" else ("-97", "-98", "-99", "-96")
+    assert values == {
+        "1": "En desacuerdo",
+        "2": "De acuerdo",
+        "-1": "Prefiero no decir",
+        **dict(zip(codes, reasons, strict=True)),
+    }
+    if kind != "dta":
+        assert columns["safe"]["missing_range"] == [-99, -96]
+        assert sorted(columns["comment"]["missing_values"]) == ["-97", "-98", "-99"]
+
+
 @pytest.mark.django_db
 def test_columns_of_parquet_have_labels(staff, fall, maya):
     export = made(staff.state, fall, format="parquet")
@@ -173,11 +222,11 @@ def test_columns_of_parquet_have_labels(staff, fall, maya):
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("kind", TYPED)
-def test_an_export_of_nobody_has_its_columns(staff, fall, maya, kind):
+@every_reader
+def test_an_export_of_nobody_has_its_columns(staff, fall, maya, kind, reader):
     export = made(staff.state, fall, format=kind, finished_only=True, role="student")
     maya_finished = maya.completed_at is not None
-    assert len(read(path_of(export.file_name), kind)) == int(maya_finished)
+    assert len(reader(path_of(export.file_name), kind)) == int(maya_finished)
 
 
 WRITERS: dict[str, Callable[..., TypedFile]] = {
@@ -200,8 +249,8 @@ def written(
     return path
 
 
-@pytest.mark.parametrize("kind", TYPED)
-def test_nasty_texts_are_complete(tmp_path, kind):
+@every_reader
+def test_nasty_texts_are_complete(tmp_path, kind, reader):
     columns = [
         Described("number", "", Storage.NUMBER),
         Described("text", "", Storage.TEXT),
@@ -210,7 +259,7 @@ def test_nasty_texts_are_complete(tmp_path, kind):
     rows = [(Number(number), text, text[:20]) for number, text in enumerate(NASTY)] + [
         (Number(99), None, "")
     ]
-    cells = read(written(tmp_path, kind, columns, rows), kind)
+    cells = reader(written(tmp_path, kind, columns, rows), kind)
     texts = [row["text"] or "" for row in cells]
     assert texts == [*NASTY, ""]
     assert [row["short"] or "" for row in cells] == [
@@ -219,22 +268,38 @@ def test_nasty_texts_are_complete(tmp_path, kind):
     assert [row["number"] for row in cells] == [*range(len(NASTY)), 99]
 
 
-@pytest.mark.parametrize("kind", TYPED)
-def test_a_text_of_32_kilobytes(tmp_path, kind):
+@every_reader
+def test_a_text_of_32_kilobytes(tmp_path, kind, reader):
     columns = [Described("text", "", Storage.TEXT)]
-    texts = ["x" * 32_767, "ü" * 16_383, "", "end"]
+    texts = ["x" * 32_759, "ü" * 16_379, "", "end"]
     path = written(tmp_path, kind, columns, [(text,) for text in texts])
-    assert [row["text"] or "" for row in read(path, kind)] == texts
+    assert [row["text"] or "" for row in reader(path, kind)] == texts
 
 
 def test_a_text_that_spss_cannot_hold_is_refused(tmp_path):
     columns = [Described("text", "", Storage.TEXT)]
-    with pytest.raises(JobRefused, match="32,768"):
-        written(tmp_path, "sav", columns, [("x" * 32_768,)])
+    with pytest.raises(JobRefused, match="32,760"):
+        written(tmp_path, "sav", columns, [("x" * 32_760,)])
 
 
-@pytest.mark.parametrize("kind", TYPED)
-def test_two_thousand_columns(tmp_path, kind):
+@needs_haven
+@pytest.mark.parametrize("room", (sav_file.ROOM, 0))
+def test_the_longest_text_is_complete_whatever_its_length(tmp_path, room, monkeypatch):
+    monkeypatch.setattr(sav_file, "ROOM", room)
+    columns = [Described("text", "", Storage.TEXT)]
+    lengths = []
+    for length in (1_522, 1_523, 2_272, 2_790):
+        path = written(tmp_path, "sav", columns, [("x" * length,)])
+        [row] = read_with_haven(path, "sav")
+        lengths.append(len(row["text"]))
+        path.unlink()
+    # Without room behind it haven loses a byte.
+    lost = 0 if room else 1
+    assert lengths == [1_522, 1_523 - lost, 2_272 - lost, 2_790 - lost]
+
+
+@every_reader
+def test_two_thousand_columns(tmp_path, kind, reader):
     columns = [
         Described(f"item_{number}", f"Question {number}", Storage.NUMBER)
         for number in range(2_000)
@@ -243,27 +308,27 @@ def test_two_thousand_columns(tmp_path, kind):
         tuple(Number((row * column) % 7) for column in range(2_000))
         for row in range(20)
     ]
-    cells = read(written(tmp_path, kind, columns, rows), kind)
+    cells = reader(written(tmp_path, kind, columns, rows), kind)
     assert [tuple(row.values()) for row in cells] == [
         tuple(int(cell) for cell in row) for row in rows
     ]
 
 
-@pytest.mark.parametrize("kind", TYPED)
-def test_a_file_without_rows(tmp_path, kind):
+@every_reader
+def test_a_file_without_rows(tmp_path, kind, reader):
     columns = [
         Described("text", "Text", Storage.TEXT),
         Described("born", "Born", Storage.DAY),
     ]
     path = written(tmp_path, kind, columns, [])
-    assert read(path, kind) == []
+    assert reader(path, kind) == []
     if kind != "parquet":
         reader = pyreadstat.read_dta if kind == "dta" else pyreadstat.read_sav
         assert reader(path)[1].column_names == ["text", "born"]
 
 
-@pytest.mark.parametrize("kind", TYPED)
-def test_numbers_and_moments(tmp_path, kind):
+@every_reader
+def test_numbers_and_moments(tmp_path, kind, reader):
     columns = [
         Described("whole", "", Storage.NUMBER),
         Described("far", "", Storage.NUMBER),
@@ -282,7 +347,7 @@ def test_numbers_and_moments(tmp_path, kind):
         )
         for number in numbers
     ]
-    cells = read(written(tmp_path, kind, columns, rows), kind)
+    cells = reader(written(tmp_path, kind, columns, rows), kind)
     assert [row["whole"] for row in cells] == list(numbers)
     assert [row["far"] for row in cells] == [number % 1000 + 0.25 for number in numbers]
     assert {row["exact"] for row in cells} == {"123456789012345.1234567891"}

@@ -220,7 +220,7 @@ class AdministrationForm(forms.Form):
         label=_("Families can read the questions on a public page"),
         help_text=_(
             "Without logging in, also before the survey opens. Only if the state"
-            " allows it."
+            " allows it, and the district does not hide questions."
         ),
     )
     replays_answers = forms.BooleanField(

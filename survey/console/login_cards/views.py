@@ -20,7 +20,6 @@ from django.views.decorators.http import (
     require_safe,
 )
 
-from accounts import audit
 from accounts.access import needs
 from accounts.console.listing import Listing
 from accounts.http import StaffRequest
@@ -36,6 +35,7 @@ from survey.console.people.codes import refuses_code, refuses_email
 from survey.console.people.scope import (
     groups_of,
     may_choose_school,
+    record_look,
     respondent_or_404,
     schools_for,
     schools_listing,
@@ -294,14 +294,7 @@ def cards_detail(request: StaffRequest, pk: int, card_set: int) -> HttpResponse:
     cards = _card_set_or_404(request, administration, card_set)
     person = _person_of(cards)
     if person:
-        audit.record(
-            "look at a person",
-            by=request.user,
-            request=request,
-            subject=person,
-            school=cards.school,
-            after={"administration": str(administration)},
-        )
+        record_look(request, person, administration)
     return render(
         request,
         "survey/console/cards_detail.html",

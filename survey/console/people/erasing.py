@@ -22,7 +22,7 @@ from accounts.http import StaffRequest
 from accounts.permissions import Capability as C
 from survey.console.checked_files import FilePages, check_file
 from survey.console.people.opt_outs import AskedForm
-from survey.console.people.scope import respondent_or_404
+from survey.console.people.scope import record_look, respondent_or_404
 from survey.console.table_files import TableField
 from survey.fieldwork.administrations.queries import administration_or_404
 from survey.models import (
@@ -134,14 +134,7 @@ def people_erase(request: StaffRequest, pk: int, respondent: int) -> HttpRespons
     else:
         first = {**EraseForm.first_values(administration), "reason": "request"}
         form = EraseOneForm(initial=first, external_id=external_id)
-        audit.record(
-            "look at a person",
-            by=request.user,
-            request=request,
-            subject=person,
-            school=person.school,
-            after={"administration": str(administration)},
-        )
+        record_look(request, person, administration)
     records = records_of(person)
     rounds = Administration.objects.filter(
         pk__in=set(records.records.values()) if records else ()

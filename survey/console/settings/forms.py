@@ -157,7 +157,20 @@ class PublicQuestionsForm(forms.Form):
     public_questions = forms.BooleanField(
         label=gettext_lazy("Families can read the questions of surveys"),
         required=False,
-        help_text=gettext_lazy("Owners of survey rounds can leave single rounds out."),
+        help_text=gettext_lazy(
+            "Districts can leave their own survey rounds out, and owners single rounds."
+        ),
+    )
+
+
+class HiddenQuestionsForm(forms.Form):
+    hides_questions = forms.BooleanField(
+        label=gettext_lazy("Show no questions of the district’s survey rounds"),
+        required=False,
+        help_text=gettext_lazy(
+            "For rounds that the district opens, also those that are open now. The"
+            " state decides about its own."
+        ),
     )
 
 

@@ -42,6 +42,7 @@ from survey.console.settings.forms import (
     CodingThresholdForm,
     ContactForm,
     HelpForm,
+    HiddenQuestionsForm,
     MinimumGroupForm,
     NameForm,
     PublicQuestionsForm,
@@ -103,6 +104,7 @@ def settings_place(request: StaffRequest, place: str) -> HttpResponse:
         "default_coding_threshold": DEFAULT_CODING_THRESHOLD,
         "public_help": setting_of(target, levels, "public_help"),
         "public_questions": setting_of(target, levels, "public_questions"),
+        "hides_questions": setting_of(target, levels, "hides_questions"),
         "name": setting_of(target, levels, "name"),
         "logo": logo,
         "accent": setting_of(target, levels, "accent"),
@@ -218,35 +220,45 @@ def settings_coding_threshold(request: StaffRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def settings_help(request: StaffRequest) -> HttpResponse:
     """Choose whether the help site is open to everyone."""
-    action = "change who reads the help"
-    return _switch(request, HelpForm, "public_help", action, "settings_help")
+    state = place_or_404(request, STATE, C.MANAGE_SURVEYS)
+    return _switch(
+        request, state, HelpForm, "change who reads the help", "settings_help"
+    )
 
 
 @needs(C.MANAGE_SURVEYS)
 @require_http_methods(["GET", "HEAD", "POST"])
-def settings_questions(request: StaffRequest) -> HttpResponse:
-    """Choose whether the questions of surveys are on public pages."""
+def settings_questions(request: StaffRequest, place: str) -> HttpResponse:
+    """Choose whether the questions of surveys are on public pages.
+
+    The state for all survey rounds, and a district for its own.
+    """
+    target = place_or_404(request, place, C.MANAGE_SURVEYS)
+    if isinstance(target, School):
+        raise Http404
+    form_of = PublicQuestionsForm if target is None else HiddenQuestionsForm
     action = "change whether questions are public"
-    return _switch(
-        request, PublicQuestionsForm, "public_questions", action, "settings_questions"
-    )
+    return _switch(request, target, form_of, action, "settings_questions")
 
 
 def _switch(
-    request: StaffRequest, form_of: type[forms.Form], name: str, action: str, page: str
+    request: StaffRequest,
+    target: Place,
+    form_of: type[forms.Form],
+    action: str,
+    page: str,
 ) -> HttpResponse:
-    """Let the state switch something on public pages on or off."""
-    state = place_or_404(request, STATE, C.MANAGE_SURVEYS)
+    """Switch something on public pages on or off: the form's only field."""
+    [name] = form_of.base_fields
     # A box that is not ticked is not sent.
     form = form_of(
         request.POST if request.method == "POST" else None,
-        initial=own_values(state, name),
+        initial=own_values(target, name),
     )
     if form.is_valid():
         done = _("The setting was saved. Pages follow it within a minute.")
-        values = {name: form.cleaned_data[name]}
-        return _change(request, state, action, values, done)
-    context = {**about_place(request, state), "form": form}
+        return _change(request, target, action, form.cleaned_data, done)
+    context = {**about_place(request, target), "form": form}
     return render(request, f"survey/console/{page}.html", context)
 
 

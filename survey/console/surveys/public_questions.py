@@ -8,7 +8,6 @@ answered in the same way.
 
 from __future__ import annotations
 
-from django.db.models import Exists
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.utils import translation
@@ -17,8 +16,8 @@ from django.views.decorators.http import require_safe
 
 from accounts.access import anyone
 from accounts.language import language_to_read
-from accounts.models import PlaceSettings
 from survey.console.surveys.questionnaire import pages_of
+from survey.fieldwork.administrations.queries import questions_are_public
 from survey.models import Administration
 from survey.taking import messages
 from survey.taking.places import place_of_district, place_of_state
@@ -33,10 +32,7 @@ FRESH, REFRESHING = 20, 10
 @require_safe
 def public_questions(request: HttpRequest, name: str) -> HttpResponse:
     """Show the questions that people get. 1 statement, and 1 for a district's brand."""
-    allowed = PlaceSettings.objects.filter(public_questions=True)
-    administrations = Administration.objects.filter(
-        Exists(allowed), name=name, public_questions=True
-    )
+    administrations = Administration.objects.filter(questions_are_public(), name=name)
     row = administrations.values_list("published__digest", "district").first()
     if row is None:
         return _page(request, "public_questions_unknown", {}, "", status=404)

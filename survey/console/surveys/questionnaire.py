@@ -14,11 +14,13 @@ from django.views.decorators.http import require_safe
 from accounts.access import needs
 from accounts.http import StaffRequest
 from accounts.language import language_to_read
-from accounts.models import PlaceSettings
 from accounts.permissions import Capability
 from survey.console.surveys.contents import KIND_WORDS
 from survey.console.surveys.rule_words import RuleWords
-from survey.fieldwork.administrations.queries import administration_or_404
+from survey.fieldwork.administrations.queries import (
+    administration_or_404,
+    questions_are_public,
+)
 from survey.instrument.definitions.schema import (
     ANSWERABLE,
     VISIBLE,
@@ -90,11 +92,10 @@ def administration_questionnaire(request: StaffRequest, pk: int) -> HttpResponse
 def address_of_questions(administration: Administration) -> str:
     """Return the public address of the questions, or "" where it shows none.
 
-    At most 1 statement.
+    1 statement.
     """
-    if not administration.public_questions:
-        return ""
-    if not PlaceSettings.objects.filter(public_questions=True).exists():
+    row = Administration.objects.filter(questions_are_public(), pk=administration.pk)
+    if not row.exists():
         return ""
     address = reverse("public_questions", args=[administration.name])
     return f"{settings.PUBLIC_ADDRESS}{address}"

@@ -5,6 +5,7 @@ Reads everything that is stored, so it takes as long as a backup does.
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import lzma
 import re
@@ -12,7 +13,6 @@ import shutil
 import socket
 import ssl
 import tempfile
-import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -27,6 +27,14 @@ from django.conf import settings
 from django.core.files.storage import Storage
 from django.db import connections, transaction
 
+from survey.people.erasing.file_texts import (
+    texts_of_dta,
+    texts_of_parquet,
+    texts_of_pdf,
+    texts_of_sav,
+    texts_of_workbook,
+    texts_of_xls,
+)
 from survey.people.erasing.traces import Marks, Searched, text_of
 from survey.work.files import private_files
 from survey.work.files_away import FilesAway
@@ -39,18 +47,27 @@ IN_MEMORY = 16 << 20
 # How often a file may be packed: a workbook, in an archive, in another one, is thrice.
 DEEPEST = 8
 # How files begin that are unpacked.
-ZIPS, GZIP, PARQUET = (b"PK\3\4", b"PK\5\6"), b"\x1f\x8b", b"PAR1"
-ZIP_ENCRYPTED = 1
+ZIPS, ZIP_ENCRYPTED = (b"PK\3\4", b"PK\5\6"), 1
+PACKED: tuple[tuple[bytes, Callable[[Any], Any]], ...] = (
+    (b"\x1f\x8b", gzip.open),
+    (b"BZh", bz2.open),
+    (b"\xfd7zX", lzma.open),
+)
 WORKBOOK = "xl/workbook.xml"
+# How files begin whose rows or lines are read.
+READERS: tuple[tuple[bytes, Callable[[Any], Iterator[str]]], ...] = (
+    (b"PAR1", texts_of_parquet),
+    (b"%PDF", texts_of_pdf),
+    (b"$FL2", texts_of_sav),
+    (b"$FL3", texts_of_sav),
+    (b"<stata_dta>", texts_of_dta),
+    (b"\xd0\xcf\x11\xe0", texts_of_xls),
+)
 # By age, for a district; also as text.
 ENCRYPTED = (b"age-encryption.org/", b"-----BEGIN AGE")
-# Files of these kinds are compressed inside: their texts are not read. PDF, SPSS, and
-# old workbooks; in Stata's files the words of a row are apart; bzip2, xz, Zstandard,
-# and 7-Zip.
-UNREADABLE = (
-    *(b"%PDF", b"$FL2", b"$FL3", b"\xd0\xcf\x11\xe0", b"<sta"),
-    *(b"BZh", b"\xfd7zX", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf"),
-)
+# Files of these kinds are compressed inside, and nothing here reads them: Zstandard,
+# 7-Zip, and what has one of these names, but begins otherwise.
+UNREADABLE = (b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf")
 UNREADABLE_NAMES = (".pdf", ".sav", ".zsav", ".dta", ".xls")
 DAMAGED = (OSError, EOFError, ValueError, NotImplementedError) + (
     zipfile.BadZipFile,
@@ -186,17 +203,21 @@ def _search_content(
     """Read a file by what it is: its name may say something else."""
     head = file.read(64)
     file.seek(0)
-    if head.startswith(UNREADABLE) or name.endswith(UNREADABLE_NAMES):
-        searched.unread.append(f"{name}: compressed inside")
-    elif head.lstrip().startswith(ENCRYPTED):
+    for start, texts_of in READERS:
+        if head.startswith(start):
+            _search_texts(marks, searched, name, texts_of(file))
+            return
+    for start, unpacked in PACKED:
+        if head.startswith(start):
+            with unpacked(file) as content:
+                _search_packed(marks, searched, name, content, depth)
+            return
+    if head.lstrip().startswith(ENCRYPTED):
         searched.unread.append(f"{name}: encrypted")
     elif head.startswith(ZIPS):
         _search_archive(marks, searched, name, file, depth)
-    elif head.startswith(GZIP):
-        with gzip.open(file) as content:
-            _search_packed(marks, searched, name, content, depth)
-    elif head.startswith(PARQUET):
-        _search_parquet(marks, searched, name, file)
+    elif head.startswith(UNREADABLE) or name.endswith(UNREADABLE_NAMES):
+        searched.unread.append(f"{name}: compressed inside")
     else:
         _search_stream(marks, searched, name, file)
         # Such as one that unpacks itself: a program, and then the archive.
@@ -219,7 +240,7 @@ def _search_archive(
             with archive.open(member) as content:
                 _search_packed(marks, searched, place, content, depth)
     if any(member.filename == WORKBOOK for member in members):
-        _search_workbook(marks, searched, name, file)
+        _search_texts(marks, searched, name, texts_of_workbook(file))
 
 
 def _search_packed(
@@ -243,37 +264,17 @@ def _search_packed(
         _search_content(marks, searched, name, unpacked, depth + 1)
 
 
-def _search_workbook(marks: Marks, searched: Searched, name: str, file: Any) -> None:
-    """Read rows of a workbook: its sheets name texts that are in another part."""
-    from openpyxl import load_workbook
-
+def _search_texts(
+    marks: Marks, searched: Searched, name: str, texts: Iterator[str]
+) -> None:
+    """Look for marks in each row or line of a file."""
     kinds: set[str] = set()
-    file.seek(0)
     try:
-        # Of what openpyxl leaves out, such as charts.
-        with warnings.catch_warnings(action="ignore"):
-            book = load_workbook(file, read_only=True, data_only=True)
-            for sheet in book.worksheets:
-                # A size that a sheet states may be wrong.
-                sheet.reset_dimensions()
-                for row in sheet.iter_rows(values_only=True):
-                    kinds |= marks.kinds_in(text_of(row))
+        for text in texts:
+            kinds |= marks.kinds_in(text)
     except Exception as error:
-        # openpyxl fails in many ways where others have made the file, and may say what
-        # a cell has.
+        # Files that others have made fail in many ways, and may say what a cell has.
         searched.unread.append(f"{name}: rows cannot be read: {type(error).__name__}")
-    for kind in kinds:
-        searched.traces[f"{name}: {kind}"] += 1
-
-
-def _search_parquet(marks: Marks, searched: Searched, name: str, file: Any) -> None:
-    """Read rows of a Parquet file, whose pages are compressed."""
-    from pyarrow.parquet import ParquetFile
-
-    kinds: set[str] = set()
-    for batch in ParquetFile(file).iter_batches(batch_size=ROWS):
-        for row in batch.to_pylist():
-            kinds |= marks.kinds_in(text_of(row.values()))
     for kind in kinds:
         searched.traces[f"{name}: {kind}"] += 1
 

@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Exists, Q
+from django.db.models import Q
 from django.utils import timezone
 
-from accounts.models import PlaceSettings, SchoolListing
+from accounts.models import SchoolListing
+from survey.fieldwork.administrations.queries import questions_are_public
 from survey.models import Administration, Denominator, OpenCode
 from survey.people.access_codes import format_code
 from survey.taking.published import Published, published_survey
@@ -35,7 +36,6 @@ def open_surveys(listing: SchoolListing, language: str) -> list[OpenSurvey]:
     """
     now = timezone.now()
     everywhere = Q(schools=None, districts=None)
-    allowed = PlaceSettings.objects.filter(public_questions=True)
     may_offer = Q(district=None) | Q(district=listing.district_id)
     rows = (
         Administration.objects.filter(opens_at__lte=now, closes_at__gt=now)
@@ -46,7 +46,7 @@ def open_surveys(listing: SchoolListing, language: str) -> list[OpenSurvey]:
             | Q(schools=listing.pk)
             | Q(districts=listing.district_id)
         )
-        .annotate(shows_questions=Q(public_questions=True) & Q(Exists(allowed)))
+        .annotate(shows_questions=questions_are_public())
         .order_by("closes_at", "pk")
         .distinct()
         .values_list(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from django.db import IntegrityError, transaction
 from django.test import Client
 
 from accounts.models import AuditEntry, PlaceSettings, SchoolListing
@@ -143,3 +144,60 @@ def test_only_the_state_makes_questions_public(staff):
     assert AuditEntry.objects.filter(
         action="change whether questions are public"
     ).exists()
+
+
+def test_a_district_hides_the_questions_of_its_own_rounds(
+    public, staff, administration, django_assert_num_queries
+):
+    address, lincoln = "/questions/students-2027/", staff.lincoln
+    Administration.objects.update(district=lincoln.district)
+    SchoolListing.objects.filter(pk=lincoln.pk).update(city="Springfield")
+    dana = log_in(Client(), staff.dana)
+    sheet = f"/console/administrations/{administration.pk}/questionnaire/"
+
+    def shown() -> list[bool]:
+        school = ask(f"/schools/{lincoln.pk}/", {"language": "en"})
+        return [
+            ask(address).status_code == 200,
+            address in school.text,
+            address in dana.get(sheet).text,
+        ]
+
+    # Without the switch, everybody reads them.
+    assert shown() == [True, True, True]
+    settings = f"/console/settings/districts/{lincoln.district_id}/"
+    assert dana.post(f"{settings}questions/", {"hides_questions": "on"}).status_code
+    assert shown() == [False, False, False]
+    with django_assert_num_queries(1):
+        assert ask(address).status_code == 404
+    text = "The questions of the district’s survey rounds are on no public page."
+    assert text in dana.get(settings).text
+    entry = AuditEntry.objects.get(action="change whether questions are public")
+    assert entry.after == {"hides_questions": True}
+    # The state's rounds, and those of other districts, are not its own.
+    for owner in (None, staff.lakeside):
+        Administration.objects.update(district=owner)
+        assert ask(address).status_code == 200
+    Administration.objects.update(district=lincoln.district)
+    dana.post(f"{settings}questions/", {})
+    assert shown() == [True, True, True]
+
+
+def test_a_district_makes_nothing_public_and_changes_no_other_place(
+    staff, administration
+):
+    lincoln = staff.lincoln
+    Administration.objects.update(district=lincoln.district)
+    dana = log_in(Client(), staff.dana)
+    lakeside = staff.lakeside
+    address = f"/console/settings/districts/{lincoln.district_id}/questions/"
+    dana.post(address, {"public_questions": "on", "hides_questions": ""})
+    assert ask("/questions/students-2027/").status_code == 404
+    for place in (f"districts/{lakeside.pk}", f"schools/{lincoln.pk}", "state"):
+        address = f"/console/settings/{place}/questions/"
+        reply = dana.post(address, {"hides_questions": "on"})
+        assert reply.status_code == 404
+    assert not PlaceSettings.objects.filter(hides_questions=True).exists()
+    for fields in ({}, {"school": lincoln}):
+        with transaction.atomic(), pytest.raises(IntegrityError, match="only_district"):
+            PlaceSettings.objects.create(hides_questions=True, **fields)

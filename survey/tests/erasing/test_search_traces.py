@@ -21,10 +21,13 @@ from django.core.cache import caches
 from django.core.files.base import ContentFile
 from django.core.management import CommandError, call_command
 from pyarrow.parquet import write_table
+from weasyprint import HTML
 
+from survey.fieldwork.login_cards.pdf import CardSheet, LoginCard, draw_cards
 from survey.models import Wave
 from survey.people.access_codes import code_of, format_code
 from survey.people.erasing import trace_stores
+from survey.people.erasing.file_texts import texts_of_pdf
 from survey.people.erasing.trace_stores import WORKBOOK
 from survey.people.erasing.traces import Mark, Marks
 from survey.tests.erasing.conftest import erased
@@ -125,7 +128,9 @@ def test_traces_in_files_and_logs_are_reported(staff, maya, sample, tmp_path):
         f"{names[0]}: name": 1,
         f"{names[1]}/sheet.xml: name": 1,
     }
-    assert result["stores"]["files"]["unread"] == [f"{names[2]}: compressed inside"]
+    assert result["stores"]["files"]["unread"] == [
+        f"{names[2]}: rows cannot be read: ValueError"
+    ]
     assert result["stores"][f"logs {logs}"]["traces"] == {
         f"{logs}/now.log: access code": 1,
         f"{logs}/old/1.gz: e-mail address": 1,
@@ -192,6 +197,24 @@ def large_workbook() -> bytes:
     return as_excel_writes_it(workbook({"people": rows}))
 
 
+def cards(name: str) -> bytes:
+    """Return login cards of three people; the second one has this name."""
+    sheet = CardSheet(
+        title="Our school",
+        address="https://survey.example",
+        first_language="en",
+        titles={"en": "Our school"},
+        windows={"en": "Until May"},
+    )
+    given, _, family = name.partition(" ")
+    people = (("Ali", "Diaz"), (given, family), ("Noor", "Wu"))
+    drawn = [
+        LoginCard("Class 6a", "Lincoln", *names, f"ABCD-EFGH-JKL{number}", "en")
+        for number, names in enumerate(people)
+    ]
+    return bytes(draw_cards(drawn, sheet, lambda _: None))
+
+
 @pytest.fixture
 def stored_files():
     names = []
@@ -218,6 +241,8 @@ def test_packed_files_are_unpacked_by_what_they_are(staff, maya, sample, stored_
         "rows.parquet": rows,
         "rows.zip": zipped(rows=rows),
         "lines.csv.gz": gzip.compress(line),
+        "lines.csv.xz": lzma.compress(line),
+        "lines.csv.bz2": bz2.compress(line),
         "ali.zip": zipped(rows=parquet(given=["Ali"], family=["Zaragoza"])),
     }
     names = {name: stored_files(name, content) for name, content in packed.items()}
@@ -229,6 +254,8 @@ def test_packed_files_are_unpacked_by_what_they_are(staff, maya, sample, stored_
         f"{names['rows.parquet']}: name": 1,
         f"{names['rows.zip']}/rows: name": 1,
         f"{names['lines.csv.gz']}: name": 1,
+        f"{names['lines.csv.xz']}: name": 1,
+        f"{names['lines.csv.bz2']}: name": 1,
     }
 
 
@@ -244,20 +271,64 @@ def test_a_large_workbook_is_read_by_rows(
     name = stored_files("people.xlsx", large)
     assert search(sample)[1]["stores"]["files"]["traces"][f"{name}: name"] == 1
     # The twin: read as XML, it seems clean.
-    monkeypatch.setattr(trace_stores, "_search_workbook", lambda *_: None)
+    monkeypatch.setattr(trace_stores, "texts_of_workbook", lambda _: iter(()))
     assert name not in str(search(sample)[1]["stores"]["files"])
+
+
+@pytest.mark.sqlite
+def test_pdf_files_are_read(staff, maya, sample, stored_files, monkeypatch):
+    erased(maya, by=staff.dana)
+    # In two lines, because it is long; and letters that are not Latin.
+    long = f"{'Maya' * 9} Zaragoza"
+    page = "<title>{}</title><p>{}</p><p>Zaragoza-Lopez, <b>Maya</b></p>"
+    content = {
+        "cards.pdf": cards("Maya Zaragoza"),
+        "long.zip": zipped(long=cards("Maya ZARAGOZA Zaragoza" + "a" * 40)),
+        "report.pdf": HTML(string=page.format("Report", "")).write_pdf(),
+        "titled.pdf": HTML(string=page.format("maya@zaragoza.org", "")).write_pdf(),
+        "others.pdf": cards("Maya Diaz"),
+        "longer.pdf": cards(long),
+    }
+    assert not any(b"Zaragoza" in each for each in content.values())
+    names = {name: stored_files(name, each) for name, each in content.items()}
+    status, result = search(sample)
+    assert (status, result["unread"]) == (1, 0)
+    assert result["stores"]["files"]["traces"] == {
+        f"{names['cards.pdf']}: name": 1,
+        f"{names['long.zip']}/long: name": 1,
+        f"{names['report.pdf']}: name": 1,
+        f"{names['titled.pdf']}: name": 1,
+        f"{names['titled.pdf']}: e-mail address": 1,
+    }
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("name", ("Jürgen O'Neill (Ng)", "Jose\\ Łuć", "مريم يوسف"))
+def test_letters_of_pdf_files_are_those_of_the_name(name):
+    given, _, family = name.partition(" ")
+    marks = Marks([Mark("name", (given, family))])
+    texts = list(texts_of_pdf(BytesIO(cards(name))))
+    assert any(marks.kinds_in(text) for text in texts)
+    without = texts_of_pdf(BytesIO(cards("Ali Diaz")))
+    assert not any(marks.kinds_in(text) for text in without)
+    report = HTML(string=f"<p>{name}</p>").write_pdf()
+    assert any(marks.kinds_in(text) for text in texts_of_pdf(BytesIO(report)))
 
 
 @pytest.mark.sqlite
 def test_what_cannot_be_unpacked_is_named(staff, maya, sample, stored_files):
     erased(maya, by=staff.dana)
     for name, content, reason in (
-        ("cards.zip", zipped(card=b"%PDF-1.7"), "/card: compressed inside"),
+        ("cards.zip", zipped(card=b"%PDF-1.7"), "/card: rows cannot be read: "),
+        ("cut.pdf", cards("Maya Zaragoza")[:-20_000], ": rows cannot be read: "),
+        ("cut.sav", b"$FL2@(#) SPSS", ": rows cannot be read: "),
+        ("cut.dta", b"<stata_dta><header>", ": rows cannot be read: "),
+        ("old.dta", b"s\1\1\0", ": compressed inside"),
+        ("old.xls", b"\xd0\xcf\x11\xe0", ": rows cannot be read: "),
         ("locked.zip", with_password(b"Maya Zaragoza"), "/people.csv: encrypted"),
         ("returned.age", b"age-encryption.org/v1\n", ": encrypted"),
         ("mailed.age", b"-----BEGIN AGE ENCRYPTED FILE-----\n", ": encrypted"),
-        ("old.log.xz", lzma.compress(b"Maya Zaragoza"), ": compressed inside"),
-        ("old.log.bz2", bz2.compress(b"Maya Zaragoza"), ": compressed inside"),
+        ("old.log.zst", b"\x28\xb5\x2f\xfd", ": compressed inside"),
         ("odd.zip", with_damaged_lzma(), ": "),
         ("deep.zip", nested(9), "/in" * 9 + ": packed more than 8 times"),
         ("odd.xlsx", zipped(**{WORKBOOK: b"<x"}), ": rows cannot be read: "),
