@@ -407,18 +407,23 @@ class Workspace:
             if pk in administrations_with_cards(self.permissions, [pk]):
                 words = _("Login cards were made together with those of other schools.")
                 return Progress.DONE, words
-            if self.state == State.CLOSED:
-                words = _("No login cards were made.")
-                schedules = EmailSchedule.objects.filter(administration=pk)
-                if schedules.exclude(confirmed_at=None).exists():
-                    emails = _("E-mails were scheduled.")
-                    return Progress.DONE, f"{emails} {words}"
-                return Progress.NOT_USED, words
-            return Progress.WAITS, _("No login cards have been made yet.")
+            if not self._has_codes():
+                return Progress.WAITS, _("No login cards have been made yet.")
+            words = _("No login cards were made.")
+            schedules = EmailSchedule.objects.filter(administration=pk)
+            if schedules.exclude(confirmed_at=None).exists():
+                emails = _("E-mails were scheduled.")
+                return Progress.DONE, f"{emails} {words}"
+            return Progress.NOT_USED, words
         words = ngettext(
             "%(n)s file of login cards made", "%(n)s files of login cards made", number
         )
         return Progress.DONE, words % {"n": f"{number:,}"}
+
+    def _has_codes(self) -> bool:
+        """Return whether people got codes: some have started, or it is too late."""
+        started = any(rate.figures.started != 0 for rate in self.rates)
+        return started or self.state == State.CLOSED
 
     def _live(self) -> tuple[str, str]:
         administration = self.administration

@@ -115,7 +115,6 @@ def test_invitations_that_a_closed_round_did_without_are_not_done(staff, student
     invite(students, staff.lincoln, 40, finished=10)
     roll_up()
     now = timezone.now()
-    assert steps(staff.state, students)["Invitations"][0] != "not-used"
     change(students, opens_at=now - 9 * HOUR, closes_at=now - HOUR)
     unused = ("not-used", "No login cards were made.")
     assert steps(staff.state, students)["Invitations"] == unused
@@ -145,3 +144,21 @@ def test_schools_below_the_threshold_are_the_next_action_of_its_step(staff, stud
     [step] = [line.step.name for line in workspace.lines if line.action]
     assert step == "Live"
     assert workspace.next.label == "See schools to remind"
+
+
+def test_an_open_round_that_people_answer_does_not_wait_for_cards(staff, students):
+    invite(students, staff.lincoln, 40)
+    roll_up()
+    # Nobody has a code yet: to print cards is the next step.
+    cards = steps(staff.state, students)["Invitations"]
+    assert cards == ("to-do", "No login cards have been made yet.")
+    invite(students, staff.washington, 40, finished=10)
+    roll_up()
+    cards = steps(staff.state, students)["Invitations"]
+    assert cards == ("not-used", "No login cards were made.")
+    EmailSchedule.objects.create(
+        administration=students,
+        confirmed_at=timezone.now(),
+        confirmed_by=staff.state,
+    )
+    assert steps(staff.state, students)["Invitations"][0] == "done"

@@ -8,9 +8,13 @@ import subprocess
 import zlib
 from base64 import b64encode
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from django.conf import settings
+from django.template.loader import render_to_string
+from django.utils import translation
+from django.utils.html import format_html
 from fontTools.ttLib import TTFont
 from PIL import Image
 from weasyprint.urls import FatalURLFetchingError
@@ -39,9 +43,10 @@ def objects(content: bytes) -> str:
 
 
 def strip(title: str) -> str:
-    return (
+    return format_html(
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 200 16" width="200"'
-        f' height="16"><title>{title}</title><rect width="40" height="12"/></svg>'
+        ' height="16"><title>{}</title><rect width="40" height="12"/></svg>',
+        title,
     )
 
 
@@ -226,3 +231,76 @@ def test_a_logo_in_the_document_is_shown():
     image = f'<img src="{picture()}" alt="State of Ohio">'
     content = objects(pdf_files({"a": PAGE.format(head="", body=image)})["a"])
     assert "/Subtype /Image" in content and "/Alt (State of Ohio)" in content
+
+
+def text(words: str) -> SimpleNamespace:
+    return SimpleNamespace(html=words, attributes="")
+
+
+def long_report() -> SimpleNamespace:
+    """Return a report with long texts, and as much that stands out as is named."""
+    own = SimpleNamespace(
+        **{"score": 35, "text": "35", "band": "débil", "tone": 2},
+        **{"is_doubtful": True, "words": "débil, pero podría ser neutro"},
+        interval="Entre 20 y 50",
+    )
+    label = text("Un lugar tranquilo y justo")
+    part = SimpleNamespace(
+        **{"label": label, "own_line": own, "is_positive": True},
+        description=text("Las personas se conocen y se extrañan cuando faltan."),
+        picture=strip("35"),
+        sentence="35 puntos de 99: débil, pero podría ser neutro. Riverside: 39",
+        change=SimpleNamespace(
+            points="−10", words="−10, demasiado incierto para hablar de un cambio"
+        ),
+        trend=[1, 2],
+        around=[SimpleNamespace(name=name, text="44") for name in ("Todas", "Norte")],
+        items=[(text("En la escuela se alegran cuando me va bien."), False)] * 6,
+        last_time=SimpleNamespace(name="Mi escuela y yo, mayo de 2025"),
+    )
+    question = SimpleNamespace(
+        stem=text("Piensa en la mayoría de tus maestros. ¿Qué tan de acuerdo estás?"),
+        chart=SimpleNamespace(
+            label=text("Alguien se da cuenta cuando falto."), name="q"
+        ),
+        good_answers="“De acuerdo” o “Muy de acuerdo”",
+        words="El 31 % respondió “De acuerdo” o “Muy de acuerdo”",
+        **{
+            "share": SimpleNamespace(words="31 %"),
+            "change": SimpleNamespace(text="−34"),
+        },
+    )
+    named = {"strongest": [question] * 3, "weakest": [question] * 3}
+    return SimpleNamespace(
+        **{"frame_language": "es", "direction": "ltr", "last_time": True},
+        **{"is_of_people": True, "benchmarks": ["Mi escuela y yo, mayo de 2025"]},
+        school=SimpleNamespace(
+            name="Riverside High School", district=SimpleNamespace(name="Riverside")
+        ),
+        administration=SimpleNamespace(title="Mi escuela y yo, mayo de 2026"),
+        rate_sentence="Terminaron 27 de 36 (75 %); un informe necesita 18.",
+        line=SimpleNamespace(rate_words="75 %"),
+        bands=[(n, "40–59", "neutro") for n in range(1, 6)],
+        overview=SimpleNamespace(
+            sentence="0 de 4 temas son fuertes. 2 no están calificados.",
+            legend=[(strip("Punto"), "Riverside High School")] * 3,
+            **{"has_uncertain_change": True, "themes": [part] * 4},
+            **{"strongest": [part] * 2, "weakest": [part] * 2, "changed": [part]},
+        ),
+        highlights=SimpleNamespace(
+            **{"questions": [question], "scope": "Se comparan 31 preguntas."},
+            **{"changed": [question] * 3, "compared": "Mi escuela y yo, mayo de 2025"},
+            **{"has_directions": True, "has_changes": True, **named},
+        ),
+        essentials=[(part, [part] * 3), (part, [part]), (part, [part])],
+        other_measures=[part],
+    )
+
+
+def test_a_long_report_in_spanish_has_two_pages():
+    with translation.override("es"):
+        html = render_to_string(
+            "reports/school_report_print.html", {"report": long_report()}
+        )
+    content = objects(pdf_files({"a": html})["a"])
+    assert len(re.findall(r"/Type /Page\b", content)) == 2

@@ -32,6 +32,7 @@ from survey.models import (
     Destruction,
     DestructionCertificate,
     Job,
+    LegalHold,
 )
 from survey.people.erasing.words import TABLES
 from survey.people.retention import destroy
@@ -188,6 +189,9 @@ def administration_retention(request: StaffRequest, pk: int) -> HttpResponse:
             messages.success(request, done)
             return redirect("administration_retention", pk)
     holds = administration.holds.visible_to(request.permissions)
+    # Also those of districts that the user does not see, without naming them.
+    current = LegalHold.objects.current().of_rounds([pk])
+    held = set(current.values_list("district", flat=True))
     context = {
         "administration": administration,
         "may_manage": manages,
@@ -200,7 +204,8 @@ def administration_retention(request: StaffRequest, pk: int) -> HttpResponse:
             (hold, may_hold(request.permissions, hold.district_id))
             for hold in holds.select_related("placed_by", "lifted_by", "district")
         ],
-        "is_held": hold_on([pk]) is not None,
+        "is_held": bool(held),
+        "holds_everybody": None in held,
     }
     return render(request, "survey/console/administration_retention.html", context)
 

@@ -150,7 +150,8 @@ def test_a_district_reads_the_dates_of_the_states_round_and_holds_it(
     placed = LegalHold.objects.get()
     assert (placed.district, placed.placed_by) == (staff.riverside, staff.dana)
     held = text_of(client.get(address(administration)))
-    assert "Counsel of Riverside" in held and "on hold" in held
+    assert "Counsel of Riverside" in held
+    assert "nobody of the district that holds them is erased" in held
     lifts = address(administration, f"holds/{placed.pk}/lift")
     assert "Say why it is lifted." in text_of(client.post(lifts, {}))
     client.post(lifts, {"reason": "Settled"})
@@ -164,6 +165,8 @@ def test_a_district_reads_the_dates_of_the_states_round_and_holds_it(
 def test_a_district_does_not_lift_the_states_hold(client, staff, administration):
     placed = hold(administration, staff)
     log_in(client, staff.dana)
+    held = text_of(client.get(address(administration)))
+    assert "on hold" in held and "nobody of it is erased" in held
     lifts = address(administration, f"holds/{placed.pk}/lift")
     assert client.post(lifts, {"reason": "Settled"}).status_code == 404
     assert LegalHold.objects.current().exists()
