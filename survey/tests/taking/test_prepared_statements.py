@@ -5,6 +5,8 @@ The contract of saving runs once more, with the statement prepared.
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.db import (
     DatabaseError,
@@ -134,6 +136,33 @@ def test_a_refused_save_leaves_the_connection_as_it_was(maya):
     assert ran(lambda: save(maya, SPORT, revision=22)) == ["EXECUTE"]
 
 
+HOSTILE = [
+    "it's",
+    "\\' OR 1 = 1",
+    "'); DROP TABLE survey_response; --",
+    "%s %% %(a)s",
+    "{1,2}",
+    "$1 \n ʼ ’ \u2028",
+    "",
+    "7",
+]
+
+
+@outside
+@pytest.mark.parametrize("text", HOSTILE)
+def test_every_text_is_stored_as_it_was_sent(maya, text):
+    rows = [AnswerRow(1, "a", text), AnswerRow(2, "s", None)]
+    assert save(maya, rows).outcome is Outcome.SAVED
+    assert stored(maya) == rows
+
+
+@outside
+def test_texts_that_are_not_examined_would_end_the_statement(maya, monkeypatch):
+    monkeypatch.setattr(prepared_statements, "HARMLESS", re.compile(".*"))
+    with pytest.raises(DatabaseError):
+        save(maya, [AnswerRow(1, "a", "it's")])
+
+
 @outside
 def test_errors_of_the_database_are_raised(maya):
     save(maya)
@@ -150,7 +179,7 @@ class Pool:
         self.ran: list[str] = []
         self.db = connection
 
-    def execute(self, text, parameters):
+    def execute(self, text, parameters=None):
         knows = self.known.pop(0)
         self.ran.append(text.split()[0])
         if text.startswith("DEALLOCATE") and not knows:
