@@ -18,6 +18,7 @@ from django.utils import timezone
 
 from survey.fieldwork.message_platforms.hooks import person_finished
 from survey.instrument.definitions.rules import Clock, RuleState, state_of
+from survey.taking.prepared_statements import execute_where_possible
 from survey.taking.published import Published
 from survey.taking.review import Gap, ReviewedPage, find_gaps, reviewed_pages
 from survey.taking.saved_answers import SavedAnswers
@@ -158,7 +159,9 @@ def finish(session: RespondentSession, reviewed: str, language: str = "") -> boo
             text, started = POSTGRESQL, []
             if settings.IS_DISTRIBUTED:
                 text, started = ON_CLUSTER, [timezone.now()]
-            cursor.execute(text, [*started, language, *respondent, *answers])
+            types = ("text", "bigint", "bigint", "integer", *["bigint"] * 4)
+            parameters = [*started, language, *respondent, *answers]
+            execute_where_possible(cursor, text, types, parameters)
         else:
             adapt = connection.ops.adapt_datetimefield_value
             now, latest = adapt(timezone.now()), adapt(timezone.now() - GRACE)

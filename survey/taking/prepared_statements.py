@@ -16,6 +16,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
+from django.conf import settings
 from django.db import DatabaseError, transaction
 from django.db.backends.utils import CursorWrapper
 
@@ -23,7 +24,7 @@ from survey.database.primary import PlainCursor
 
 Cursor = CursorWrapper | PlainCursor
 
-Parameter = str | int | datetime | None
+Parameter = str | int | bytes | datetime | None
 CONSTANTS = {None: "NULL", True: "true", False: "false"}
 # Texts that need nothing but quotation marks around them.
 HARMLESS = re.compile(r"[0-9A-Za-z{},_]*", re.ASCII)
@@ -52,6 +53,25 @@ def execute(
     if cursor.db.in_atomic_block:
         with transaction.atomic(using=cursor.db.alias):
             cursor.execute(text, parameters)
+    else:
+        execute_prepared(cursor, text, types, parameters)
+
+
+def execute_where_possible(
+    cursor: Cursor,
+    text: str,
+    types: Sequence[str],
+    parameters: Sequence[Parameter],
+) -> None:
+    """Execute a statement that refuses nothing: by name where that is possible.
+
+    `types` are those of the parameters on PostgreSQL. A plan for all partitions is kept
+    as long as PostgreSQL takes it for no more expensive than one for the partition at
+    hand: with some dozens of administrations it plans anew, as without a name.
+    """
+    is_plain = cursor.db.in_atomic_block or settings.IS_DISTRIBUTED
+    if is_plain or cursor.db.vendor != "postgresql":
+        cursor.execute(text, parameters)
     else:
         execute_prepared(cursor, text, types, parameters)
 

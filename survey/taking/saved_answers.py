@@ -14,6 +14,7 @@ from django.db.backends.utils import CursorWrapper
 
 from survey.taking import places
 from survey.taking.devices import ONLY_DEVICE
+from survey.taking.prepared_statements import execute_where_possible
 from survey.taking.published import Published
 from survey.taking.session import RespondentSession
 from survey.taking.storage import GRACE, as_datetime
@@ -101,8 +102,10 @@ def read_saved_answers(
     administration, respondent = session.administration_id, session.respondent_id
     is_distributed = settings.IS_DISTRIBUTED
     with connection.cursor() as cursor:
-        cursor.execute(
+        execute_where_possible(
+            cursor,
             _query(connection.vendor, is_distributed=is_distributed),
+            ("bigint",) * 4,
             [respondent, administration, administration, respondent],
         )
         fetched = cursor.fetchall()
