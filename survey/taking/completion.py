@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from survey.fieldwork.message_platforms.hooks import person_finished
 from survey.instrument.definitions.rules import Clock, RuleState, state_of
-from survey.taking.prepared_statements import execute_where_possible
+from survey.taking.prepared_statements import Parameter, execute_where_possible
 from survey.taking.published import Published
 from survey.taking.review import Gap, ReviewedPage, find_gaps, reviewed_pages
 from survey.taking.saved_answers import SavedAnswers
@@ -160,8 +160,8 @@ def finish(session: RespondentSession, reviewed: str, language: str = "") -> boo
             if settings.IS_DISTRIBUTED:
                 text, started = ON_CLUSTER, [timezone.now()]
             types = ("text", "bigint", "bigint", "integer", *["bigint"] * 4)
-            parameters = [*started, language, *respondent, *answers]
-            execute_where_possible(cursor, text, types, parameters)
+            values: list[Parameter] = [*started, language, *respondent, *answers]
+            execute_where_possible(cursor, text, types, values)
         else:
             adapt = connection.ops.adapt_datetimefield_value
             now, latest = adapt(timezone.now()), adapt(timezone.now() - GRACE)
