@@ -21,12 +21,13 @@ from survey.taking.storage import GRACE, as_datetime
 
 # A row of the person, and one for each answer. A join would repeat the person
 # in every row, which took longer to send and to read than the answers; so would
-# columns of the person, which are empty there.
+# columns of the person, which are empty there. The place is JSON as a text within: see
+# `places.COLUMN`.
 SAVED_ANSWERS = """
 SELECT NULL AS item_id, CAST({array}(r.issue, r.completed_at,
        r.withdrawn_at, r.declined_at, a.closes_at, {clock}, a.replays_answers,
        {only_device}, a.role, a.district_pages_limit,
-       a.allows_declining AND r.open_code_id IS NULL, {place}) AS text) AS value,
+       a.allows_declining AND r.open_code_id IS NULL, {place} || '') AS text) AS value,
        NULL AS revision
 FROM survey_respondent r
 JOIN survey_administration a ON a.id = r.administration_id
