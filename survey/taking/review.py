@@ -15,6 +15,8 @@ from survey.instrument.definitions.schema import SELECTS, SurveyDefinition, Text
 from survey.taking import messages
 from survey.taking.published import Published, SurveyTexts
 
+# In a text that repeats an answer; see `survey.instrument.definitions.piping`.
+REPEATS = "${"
 # As the language in use writes them.
 MOMENTS: dict[str, Callable[[str], str]] = {
     "date": lambda text: date_format(date.fromisoformat(text), "DATE_FORMAT"),
@@ -120,7 +122,7 @@ def reviewed_item(
         fill_pipes(option, state.values) or answer_in_words(state, name, language),
     )
     # As many as the survey has options: neither what people type nor what repeats it.
-    if option and "${" not in label and "${" not in option:
+    if option and REPEATS not in label and REPEATS not in option:
         texts.reviewed[name][value] = item
     return item
 
