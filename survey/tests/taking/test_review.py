@@ -195,8 +195,8 @@ def test_only_chosen_options_are_kept(at_review, maya):
     reviewed = (
         published_survey(maya.administration.published_id).texts_in("en").reviewed
     )
-    kept_items = {name: list(values) for name, values in reviewed.items() if values}
-    assert kept_items == {"safe": ["3"]}
+    options = {name: list(values) for name, values in reviewed.items() if values}
+    assert options == {"safe": ["3"]}
     # The second review is the same page.
     first, second = (review_of(at_review).context["review"] for _ in range(2))
     assert first.pages == second.pages
