@@ -89,10 +89,10 @@ def review(
     state = state_of(
         definition,
         given,
+        published.plain,
         today=today,
         now=now,
         language=language,
-        plain=published.plain,
     )
     visible = state.visible_pages()
     gaps = find_gaps(definition, state.problems, language, state.values, visible)

@@ -211,11 +211,12 @@ class RuleState:
 def state_of(
     definition: SurveyDefinition,
     answers: Mapping[str, str],
+    plain: PlainItems | None = None,
+    /,
     *,
     today: str,
     now: str,
     language: str,
-    plain: PlainItems | None = None,
 ) -> RuleState:
     """Apply all rules of the survey, as at finishing and export.
 

@@ -50,7 +50,7 @@ ANSWER = st.sampled_from(
 
 
 def results_of(answers, plain=None):
-    state = state_of(DEFINITION, answers, **VECTORS["clock"], plain=plain)
+    state = state_of(DEFINITION, answers, plain, **VECTORS["clock"])
     return state.relevant, state.values, state.problems, state.visible_pages()
 
 
