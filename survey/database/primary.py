@@ -48,7 +48,7 @@ class PlainCursor:
         self._cursor.tzinfo_factory = db.tzinfo_factory
         self.fetchall = self._cursor.fetchall
 
-    def execute(self, text: str, parameters: Sequence[object]) -> None:
+    def execute(self, text: str, parameters: Sequence[object] | None = None) -> None:
         with self.db.wrap_database_errors:
             self._cursor.execute(text, parameters)
 

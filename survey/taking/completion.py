@@ -17,7 +17,8 @@ from django.db import connection
 from django.utils import timezone
 
 from survey.fieldwork.message_platforms.hooks import person_finished
-from survey.instrument.definitions.rules import state_of, values_of
+from survey.instrument.definitions.rules import Clock, RuleState, state_of
+from survey.taking.prepared_statements import Parameter, execute_where_possible
 from survey.taking.published import Published
 from survey.taking.review import Gap, ReviewedPage, find_gaps, reviewed_pages
 from survey.taking.saved_answers import SavedAnswers
@@ -85,7 +86,14 @@ def review(
     """Apply every rule of the survey to all saved answers. 0 SQL."""
     given = {name: text for name, text in saved.answers.items() if text is not None}
     definition = published.definition
-    state = state_of(definition, given, today=today, now=now, language=language)
+    state = state_of(
+        definition,
+        given,
+        published.plain,
+        today=today,
+        now=now,
+        language=language,
+    )
     visible = state.visible_pages()
     gaps = find_gaps(definition, state.problems, language, state.values, visible)
     total, rows = saved.fingerprint
@@ -105,17 +113,12 @@ def count_stored_pages(
     """Count the pages that a finished person sees, and those stored to the end."""
     definition = published.definition
     given = {name: text for name, text in saved.answers.items() if text is not None}
-    state = values_of(
-        definition,
-        given,
-        names=definition["order"],
-        today=today,
-        now=now,
-        language=language,
-    )
-    visible = state.visible_pages()
+    state = RuleState(definition, Clock(today, now), language, plain=published.plain)
+    state.compute_values(state.take_plain(given), given)
+    visible, relevant = state.visible_pages(), state.relevant
     stored = sum(
-        all(name in saved.answers for name in page if state.relevant[name])
+        page.keys() <= saved.answers.keys()
+        or all(name in saved.answers for name in page if relevant[name])
         for number, page in enumerate(published.answerable, start=1)
         if number in visible
     )
@@ -156,7 +159,9 @@ def finish(session: RespondentSession, reviewed: str, language: str = "") -> boo
             text, started = POSTGRESQL, []
             if settings.IS_DISTRIBUTED:
                 text, started = ON_CLUSTER, [timezone.now()]
-            cursor.execute(text, [*started, language, *respondent, *answers])
+            types = ("text", "bigint", "bigint", "integer", *["bigint"] * 4)
+            values: list[Parameter] = [*started, language, *respondent, *answers]
+            execute_where_possible(cursor, text, types, values)
         else:
             adapt = connection.ops.adapt_datetimefield_value
             now, latest = adapt(timezone.now()), adapt(timezone.now() - GRACE)

@@ -22,6 +22,7 @@ from survey.people.access_codes import (
     normalise,
 )
 from survey.taking.devices import ONLY_DEVICE, store_device_login
+from survey.taking.prepared_statements import execute_where_possible
 from survey.taking.storage import GRACE, as_datetime
 
 
@@ -107,7 +108,8 @@ def log_in_respondent(typed: str, device: str = "") -> Login:
         query = query.format(
             places=places, clock=CLOCK[connection.vendor], only_device=ONLY_DEVICE
         )
-        cursor.execute(query, parameters)
+        types = ("text", *["bytea"] * len(candidates))
+        execute_where_possible(cursor, query, types, parameters)
         row = cursor.fetchone()
     if row is None:
         raise LoginRefused("code_wrong")

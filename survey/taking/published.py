@@ -7,11 +7,11 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS
 
-from survey.instrument.definitions.rules import names_on
+from survey.instrument.definitions.rules import PlainItems, names_on, plain_items
 from survey.instrument.definitions.schema import (
     ANSWERABLE,
     ItemDefinition,
@@ -32,6 +32,8 @@ class SurveyTexts(NamedTuple):
     labels: Mapping[str, str]
     # By item and value.
     options: Mapping[str, Mapping[str, str]]
+    # By item and answer, as a review shows them; see `survey.taking.review`.
+    reviewed: Mapping[str, dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,10 @@ class Published:
     def item_ids(self) -> list[list[int]]:
         """The ids of `answerable`."""
         return [[item["id"] for item in page.values()] for page in self.answerable]
+
+    @cached_property
+    def plain(self) -> PlainItems:
+        return plain_items(self.definition)
 
     def title_in(self, language: str) -> str:
         title = self.definition["title"]
@@ -122,6 +128,7 @@ def prepare_texts(definition: SurveyDefinition, language: str) -> SurveyTexts:
             name: option_sets.get(item.get("option_set", ""), {})
             for name, item in items
         },
+        reviewed={name: {} for name, _ in items},
     )
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, time
-from typing import NamedTuple
 
 from django.utils import translation
 from django.utils.formats import date_format, time_format
@@ -14,8 +13,10 @@ from survey.instrument.definitions.piping import fill_pipes
 from survey.instrument.definitions.rules import RuleState
 from survey.instrument.definitions.schema import SELECTS, SurveyDefinition, Texts
 from survey.taking import messages
-from survey.taking.published import Published
+from survey.taking.published import Published, SurveyTexts
 
+# In a text that repeats an answer; see `survey.instrument.definitions.piping`.
+REPEATS = "${"
 # As the language in use writes them.
 MOMENTS: dict[str, Callable[[str], str]] = {
     "date": lambda text: date_format(date.fromisoformat(text), "DATE_FORMAT"),
@@ -28,11 +29,14 @@ MOMENTS: dict[str, Callable[[str], str]] = {
 }
 
 
-class ReviewedItem(NamedTuple):
+@dataclass(slots=True)
+class ReviewedItem:
     name: str
     label: str
     # Empty if the question was left blank.
     answer: str
+    # Its line of the page, written at the first rendering.
+    line: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,7 @@ def reviewed_pages(
 ) -> list[ReviewedPage]:
     """List the pages that this person sees. `stored` are the items with a row."""
     definition = published.definition
-    labels, options = published.texts_in(language)
+    texts = published.texts_in(language)
     values = state.values
     pages: list[ReviewedPage] = []
     for number, page in enumerate(definition["pages"], start=1):
@@ -94,20 +98,33 @@ def reviewed_pages(
         names = [
             name for name in published.answerable[number - 1] if state.relevant[name]
         ]
-        have_rows = sum(name in stored for name in names)
+        have_rows = sum(map(stored.__contains__, names))
         items = [
-            ReviewedItem(
-                name,
-                fill_pipes(labels[name], values),
-                fill_pipes(options[name].get(values[name], ""), values)
-                or answer_in_words(state, name, language),
-            )
+            texts.reviewed[name].get(values[name])
+            or reviewed_item(texts, state, name, language)
             for name in (names if have_rows else ())
         ]
         title = text_in(definition, page["title"], language)
         place = len(pages) + 1
         pages.append(ReviewedPage(number, place, title, names, have_rows, items))
     return pages
+
+
+def reviewed_item(
+    texts: SurveyTexts, state: RuleState, name: str, language: str
+) -> ReviewedItem:
+    """Return a question with its answer; keep it if it is the same for everyone."""
+    value = state.values[name]
+    label, option = texts.labels[name], texts.options[name].get(value, "")
+    item = ReviewedItem(
+        name,
+        fill_pipes(label, state.values),
+        fill_pipes(option, state.values) or answer_in_words(state, name, language),
+    )
+    # As many as the survey has options: neither what people type nor what repeats it.
+    if option and REPEATS not in label and REPEATS not in option:
+        texts.reviewed[name][value] = item
+    return item
 
 
 def find_gaps(

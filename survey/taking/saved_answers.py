@@ -2,36 +2,39 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 from django.conf import settings
 from django.db import connection
-from django.db.backends.utils import CursorWrapper
 
 from survey.taking import places
 from survey.taking.devices import ONLY_DEVICE
+from survey.taking.prepared_statements import execute_where_possible
 from survey.taking.published import Published
 from survey.taking.session import RespondentSession
 from survey.taking.storage import GRACE, as_datetime
 
 # A row of the person, and one for each answer. A join would repeat the person
-# in every row, which took longer to send and to read than the answers.
+# in every row, which took longer to send and to read than the answers; so would
+# columns of the person, which are empty there. The place is JSON as a text within: see
+# `places.COLUMN`.
 SAVED_ANSWERS = """
-SELECT NULL AS item_id, NULL AS value, NULL AS revision, r.issue, r.completed_at,
+SELECT NULL AS item_id, CAST({array}(r.issue, r.completed_at,
        r.withdrawn_at, r.declined_at, a.closes_at, {clock}, a.replays_answers,
        {only_device}, a.role, a.district_pages_limit,
-       a.allows_declining AND r.open_code_id IS NULL, {place}
+       a.allows_declining AND r.open_code_id IS NULL, {place} || '') AS text) AS value,
+       NULL AS revision
 FROM survey_respondent r
 JOIN survey_administration a ON a.id = r.administration_id
 {place_joins}
 WHERE r.id = %s AND r.administration_id = %s
 UNION ALL
-SELECT x.item_id, x.value, x.revision, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-       NULL, NULL, NULL, NULL
+SELECT x.item_id, x.value, x.revision
 FROM survey_response x
 WHERE x.administration_id = %s AND x.respondent_id = %s
 """
@@ -43,7 +46,7 @@ CLOCK = {
 MISSING = {None}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SavedAnswers:
     """`answers` maps each item that has a row to its text, None if left blank.
 
@@ -56,11 +59,6 @@ class SavedAnswers:
 
     answers: Mapping[str, str | None]
     revision: int
-    # The highest stored revision of each page, 0 where it has no row. One
-    # number for the whole survey would hide a page that arrives late.
-    seen: Sequence[int]
-    # And all of them: pages are saved in parts until the person passes them.
-    shown: Sequence[Sequence[int]]
     # Sum of revisions and number of rows: any replaced or added row changes it.
     fingerprint: tuple[int, int]
     completed_at: datetime | None
@@ -76,8 +74,27 @@ class SavedAnswers:
     may_decline: bool = False
     # Of each stored row, by the item's id.
     revisions: Mapping[int, int] = field(default_factory=dict)
+    # Of each page.
+    item_ids: Sequence[Sequence[int]] = ()
     # What the page around the survey shows of the school.
     place: places.PlaceOnPage = places.NOWHERE
+
+    @cached_property
+    def shown(self) -> Sequence[Sequence[int]]:
+        """The stored revisions of each page.
+
+        There may be several: pages are saved in parts until the person passes them.
+        """
+        revision_of: Callable[[int], Any] = self.revisions.get
+        return [sorted({*map(revision_of, page)} - MISSING) for page in self.item_ids]
+
+    @property
+    def seen(self) -> Sequence[int]:
+        """The highest stored revision of each page, 0 where it has no row.
+
+        One number for the whole survey would hide a page that arrives late.
+        """
+        return [max(page, default=0) for page in self.shown]
 
 
 class SessionEnded(Exception):
@@ -101,15 +118,19 @@ def read_saved_answers(
     administration, respondent = session.administration_id, session.respondent_id
     is_distributed = settings.IS_DISTRIBUTED
     with connection.cursor() as cursor:
-        cursor.execute(
+        execute_where_possible(
+            cursor,
             _query(connection.vendor, is_distributed=is_distributed),
+            ("bigint",) * 4,
             [respondent, administration, administration, respondent],
         )
-        fetched = cursor.fetchall()
-        if is_distributed:
-            fetched = [_with_place(cursor, row) for row in fetched]
-    rows = [row[:3] for row in fetched if row[0] is not None]
-    person = next((row[3:] for row in fetched if row[0] is None), None)
+        rows = cursor.fetchall()
+        # The order of rows is the database's.
+        n = next((n for n, row in enumerate(rows) if row[0] is None), None)
+        person = None if n is None else json.loads(rows.pop(n)[1])
+        if person and is_distributed:
+            cursor.execute(places.OF_SCHOOL[connection.vendor], [person[-1]])
+            [person[-1]] = cursor.fetchone()
     if person is None or person[2] is not None:
         raise SessionEnded("withdrawn")
     issue, completed_at, _, declined_at, closes_at, clock = person[:6]
@@ -134,18 +155,13 @@ def read_saved_answers(
         if session.has_ended(completed_at):
             raise SessionEnded("session")
     revisions = {item: revision for item, _, revision in rows}
-    revision_of: Callable[[int], Any] = revisions.get
-    shown = [sorted({*map(revision_of, page)} - MISSING) for page in published.item_ids]
-    seen = [max(page, default=0) for page in shown]
     return SavedAnswers(
         answers={
             published.names[item]: value
             for item, value, _ in rows
             if item in published.names
         },
-        revision=max(*seen, 0, clock - 1) + 1,
-        seen=seen,
-        shown=shown,
+        revision=max(clock - 1, *revisions.values(), 0) + 1,
         fingerprint=(sum(revisions.values()), len(rows)),
         completed_at=completed_at,
         closes_at=closes_at,
@@ -155,6 +171,7 @@ def read_saved_answers(
         district_pages=district_pages,
         may_decline=bool(may_decline),
         revisions=revisions,
+        item_ids=published.item_ids,
         place=places.parse_place(place),
     )
 
@@ -163,19 +180,12 @@ def read_saved_answers(
 def _query(vendor: str, *, is_distributed: bool) -> str:
     column = "r.school_id::text" if is_distributed else places.COLUMN[vendor]
     return SAVED_ANSWERS.format(
+        array=places.ARRAY[vendor],
         clock=CLOCK[vendor],
         only_device=ONLY_DEVICE,
         place=column,
         place_joins="" if is_distributed else places.JOINS,
     )
-
-
-def _with_place(cursor: CursorWrapper, row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Replace the school of the person's row by what the page shows of it."""
-    if row[0] is not None:
-        return row
-    cursor.execute(places.OF_SCHOOL[connection.vendor], [row[-1]])
-    return (*row[:-1], *cursor.fetchone())
 
 
 def now_in_microseconds() -> int:

@@ -7,8 +7,9 @@ runs here (provisioning/stack up). Instructions are those of the worker itself, 
 the kernel; system calls are a measure of its part.
 
 The figures of the product as it is are kept in provisioning/measured/instructions.json:
-a test refuses a revision that needs 3 % more for a kind of request. Another version of
-Python, or another processor's code, counts differently and is not compared.
+a test refuses a revision that needs 3 % more for a kind of request. Other versions of
+Python, Django and psycopg2, or another processor's code, count differently and are not
+compared.
 """
 
 from __future__ import annotations
@@ -62,8 +63,10 @@ WARM = 3
 # What a release may cost more than the figures that are kept.
 MOST_GROWTH = 0.03
 KEPT = ROOT / "provisioning" / "measured" / "instructions.json"
-# Figures of the two are comparable only where these are the same.
-SAME = ("python", "architecture")
+# Figures are comparable only where these are the same. Requests spend most of their
+# instructions in these packages.
+PACKAGES = ("django", "psycopg2")
+SAME = ("python", *PACKAGES, "architecture")
 # Saves of a visit of the model case, which has as many pages.
 SAVES_PER_VISIT = 45
 # Under valgrind a process starts thirty times slower.
@@ -187,18 +190,26 @@ def print_counts(counts: Mapping[str, Count]) -> None:
 
 def identity() -> dict[str, str]:
     """Say what instructions depend on besides the product."""
-    words = "import platform as p; print(p.python_version())"
-    version = output_of([PYTHON, "-c", words], failing="Python does not start")
-    return {"python": version.strip(), "architecture": platform.machine()}
+    modules = [f"{name}.__version__.split()[0]" for name in PACKAGES]
+    words = f"import platform, {', '.join(PACKAGES)};" + (
+        f"print(platform.python_version(), {', '.join(modules)})"
+    )
+    versions = output_of([PYTHON, "-c", words], failing="Python does not start").split()
+    here = dict(zip(("python", *PACKAGES), versions, strict=True))
+    return here | {"architecture": platform.machine()}
 
 
 def why_not_comparable(file: Path) -> str:
     """Return "" if figures of this file count the same instructions as those here."""
     there, here = json.loads(file.read_text()), identity()
-    if all(there[name] == here[name] for name in SAME):
+    differing = [name for name in SAME if there.get(name) != here[name]]
+    if not differing:
         return ""
-    words = "Python {python} on {architecture}"
-    return f"{words.format(**there)} is in {file.name}, {words.format(**here)} is here"
+
+    def words(figures: Mapping[str, str]) -> str:
+        return ", ".join(f"{name} {figures.get(name, '?')}" for name in differing)
+
+    return f"{file.name} has {words(there)}, and here is {words(here)}"
 
 
 def figures_of(counts: Mapping[str, Count]) -> dict[str, Any]:

@@ -207,8 +207,6 @@ def shell_data(request: HttpRequest, preview: Preview) -> dict[str, object]:
     saved = SavedAnswers(
         answers={},
         revision=now_in_microseconds(),
-        seen=[0] * len(published.answerable),
-        shown=[[]] * len(published.answerable),
         fingerprint=(0, 0),
         completed_at=None,
         closes_at=now + timedelta(days=1),
@@ -216,6 +214,7 @@ def shell_data(request: HttpRequest, preview: Preview) -> dict[str, object]:
         is_finished=False,
         # A survey has no role before it is offered to one.
         role=Role.STUDENT,
+        item_ids=published.item_ids,
     )
     digest = salted_hmac("survey.console.preview", preview.secret, algorithm="sha256")
     person = bootstrap.personal_data(request, session, published, saved)

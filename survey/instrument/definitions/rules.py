@@ -9,8 +9,9 @@ one space.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from survey.instrument.definitions.expressions import (
     Context,
@@ -22,6 +23,7 @@ from survey.instrument.definitions.expressions import (
 from survey.instrument.definitions.piping import fill_pipes
 from survey.instrument.definitions.schema import (
     ANSWERABLE,
+    RULES,
     SELECTS,
     VISIBLE,
     Expr,
@@ -44,6 +46,19 @@ class Clock:
     now: str
 
 
+class PlainItems(NamedTuple):
+    """Items without any rule, prepared once: in most surveys these are nearly all."""
+
+    # By their names: True, and "".
+    relevant: Mapping[str, bool]
+    blank: Mapping[str, str]
+    # What may be chosen.
+    offered: Mapping[str, Collection[str]]
+    pages: Collection[int]
+    # The names of all other items, in the order of the definition.
+    ruled: Sequence[str]
+
+
 @dataclass
 class RuleState:
     """Results of the rules for one set of answers, by the items' names.
@@ -59,6 +74,7 @@ class RuleState:
     relevant: dict[str, bool] = field(default_factory=dict)
     values: dict[str, str] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
+    plain: PlainItems | None = None
 
     def item(self, name: str) -> RuledItem:
         return self.definition["items"][name]
@@ -102,12 +118,13 @@ class RuleState:
 
     def visible_pages(self) -> set[int]:
         """Return the numbers, from 1, of the pages on which anything shows."""
-        relevant = self.relevant
-        return {
-            item["page"]
-            for name, item in self.definition["items"].items()
-            if item["kind"] in VISIBLE and relevant.get(name, False)
+        relevant, items = self.relevant, self.definition["items"]
+        pages = {
+            items[name]["page"]
+            for name in (self.plain.ruled if self.plain else items)
+            if items[name]["kind"] in VISIBLE and relevant.get(name, False)
         }
+        return pages.union(self.plain.pages) if self.plain else pages
 
     def choice_label(self, name: str, value: str) -> str:
         """Return the label in the state's language, with the answers that it quotes.
@@ -149,6 +166,16 @@ class RuleState:
             else:
                 values[name] = answers.get(name) or ""
 
+    def take_plain(self, answers: Mapping[str, str]) -> Sequence[str]:
+        """Do what `compute_values` does with plain items; return the other names."""
+        if self.plain is None:
+            return self.definition["order"]
+        blank = self.plain.blank
+        self.relevant.update(self.plain.relevant)
+        self.values.update(blank)
+        self.values.update({n: text for n, text in answers.items() if n in blank})
+        return self.plain.ruled
+
     def find_problems(self, names: Iterable[str]) -> None:
         for name in names:
             item = self.definition["items"][name]
@@ -184,15 +211,25 @@ class RuleState:
 def state_of(
     definition: SurveyDefinition,
     answers: Mapping[str, str],
+    plain: PlainItems | None = None,
+    /,
     *,
     today: str,
     now: str,
     language: str,
 ) -> RuleState:
-    """Apply all rules of the survey, as at finishing and export."""
-    state = RuleState(definition, Clock(today, now), language)
-    state.compute_values(definition["order"], answers)
-    state.find_problems(definition["order"])
+    """Apply all rules of the survey, as at finishing and export.
+
+    `plain` are `plain_items` of the definition, for callers that cache them.
+    """
+    state = RuleState(definition, Clock(today, now), language, plain=plain)
+    names = state.take_plain(answers)
+    state.compute_values(names, answers)
+    state.find_problems(names)
+    values = state.values
+    for name, offered in plain.offered.items() if plain else ():
+        if values[name] and values[name] not in offered:
+            state.problems[name] = "option"
     return state
 
 
@@ -234,6 +271,29 @@ def values_of(
     state = RuleState(definition, Clock(today, now), language)
     state.compute_values(names, answers)
     return state
+
+
+def plain_items(definition: SurveyDefinition) -> PlainItems:
+    items, sets = definition["items"], definition["option_sets"]
+    kinds = ANSWERABLE - {"select_multiple"}
+    plain = {
+        name: item
+        for name, item in items.items()
+        if item["kind"] in kinds and not item.keys() & set(RULES)
+    }
+    return PlainItems(
+        relevant=dict.fromkeys(plain, True),
+        blank=dict.fromkeys(plain, ""),
+        offered={
+            name: {
+                option["value"] for option in sets.get(item.get("option_set", ""), ())
+            }
+            for name, item in plain.items()
+            if item["kind"] == "select_one"
+        },
+        pages={item["page"] for item in plain.values()},
+        ruled=[name for name in definition["order"] if name not in plain],
+    )
 
 
 def names_on(definition: SurveyDefinition, number: int) -> list[str]:

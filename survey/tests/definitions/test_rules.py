@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from survey.instrument.definitions.rules import page_state, state_of
+from survey.instrument.definitions import rules
+from survey.instrument.definitions.rules import page_state, plain_items, state_of
 from survey.tests.definitions.compiled import (
     DEFINITION,
     VECTORS,
@@ -43,6 +44,30 @@ def test_rules_of_the_whole_survey(vector):
     assert outcome(state, vector) == expected(vector)
 
 
+ANSWER = st.sampled_from(
+    ["", "yes", "no", "dog", "cat dog", "other", "n", "lincoln", "7", "2010-01-01"]
+)
+
+
+def results_of(answers, plain=None):
+    state = state_of(DEFINITION, answers, plain, **VECTORS["clock"])
+    return state.relevant, state.values, state.problems, state.visible_pages()
+
+
+@given(st.data())
+def test_items_without_rules_are_the_same_when_prepared(data):
+    names = st.sampled_from(sorted(DEFINITION["items"]))
+    answers = data.draw(st.dictionaries(names, ANSWER))
+    plain = plain_items(DEFINITION)
+    assert plain.blank and plain.offered and plain.ruled
+    assert results_of(answers, plain) == results_of(answers)
+
+
+def test_without_looking_for_rules_some_would_not_be_applied(monkeypatch):
+    monkeypatch.setattr(rules, "RULES", ())
+    assert results_of({}, plain_items(DEFINITION)) != results_of({})
+
+
 @pytest.mark.parametrize("vector", VECTORS["page_alone"], ids=lambda v: v["about"])
 def test_rules_of_a_single_page(vector):
     state = page_state(
@@ -53,11 +78,6 @@ def test_rules_of_a_single_page(vector):
     assert sorted(state.relevant) == sorted(on_page)
     assert state.problems == vector["problems"]
     assert [name for name in on_page if not state.relevant[name]] == vector["hidden"]
-
-
-ANSWER = st.sampled_from(
-    ["", "yes", "no", "dog", "cat dog", "other", "n", "lincoln", "7", "2010-01-01"]
-)
 
 
 @given(st.dictionaries(st.sampled_from(sorted(DEFINITION["items"])), ANSWER))

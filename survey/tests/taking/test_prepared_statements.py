@@ -5,6 +5,8 @@ The contract of saving runs once more, with the statement prepared.
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.db import (
     DatabaseError,
@@ -19,6 +21,7 @@ from django.utils import timezone
 from survey.models import Respondent
 from survey.taking import prepared_statements, storage
 from survey.taking.storage import AnswerRow, Outcome
+from survey.tests.conftest import FIRST_PAGE
 from survey.tests.taking.test_save_page import *  # noqa: F403
 from survey.tests.taking.test_save_page import (
     ART,
@@ -134,12 +137,69 @@ def test_a_refused_save_leaves_the_connection_as_it_was(maya):
     assert ran(lambda: save(maya, SPORT, revision=22)) == ["EXECUTE"]
 
 
+HOSTILE = [
+    "it's",
+    "\\' OR 1 = 1",
+    "'); DROP TABLE survey_response; --",
+    "%s %% %(a)s",
+    "{1,2}",
+    "$1 \n ʼ ’ \u2028",
+    "",
+    "7",
+]
+
+
+@outside
+@pytest.mark.parametrize("text", HOSTILE)
+def test_every_text_is_stored_as_it_was_sent(maya, text):
+    rows = [AnswerRow(1, "a", text), AnswerRow(2, "s", None)]
+    assert save(maya, rows).outcome is Outcome.SAVED
+    assert stored(maya) == rows
+
+
+@outside
+def test_texts_that_are_not_examined_would_end_the_statement(maya, monkeypatch):
+    monkeypatch.setattr(prepared_statements, "HARMLESS", re.compile(".*"))
+    with pytest.raises(DatabaseError):
+        save(maya, [AnswerRow(1, "a", "it's")])
+
+
 @outside
 def test_errors_of_the_database_are_raised(maya):
     save(maya)
     with pytest.raises(IntegrityError):
         save(maya, [AnswerRow(1, "s", "left over"), *ART[1:]], revision=11)
     assert stored(maya) == ART
+
+
+@outside
+def test_a_whole_visit_uses_prepared_statements(browser, maya):
+    def visit() -> set[str]:
+        with CaptureQueriesContext(connection) as queries:
+            browser.log_in(maya)
+            base = browser.bootstrap()["revision"]
+            browser.save(1, FIRST_PAGE, base)
+            form = {"reviewed": browser.get("/take/complete/").context["reviewed"]}
+            browser.post("/take/complete/", form)
+            assert browser.get("/take/complete/").context["is_finished"]
+        texts = [query["sql"] for query in queries]
+        return {text.split("(")[0] for text in texts if text.startswith("EXECUTE")}
+
+    forget_statements()
+    assert len(visit()) == 4
+    # By the same person once more: names are known now.
+    Respondent.objects.update(completed_at=None)
+    assert len(visit()) == 4
+    assert not connection.errors_occurred
+
+
+@outside
+def test_a_code_of_bytes_finds_its_person_by_name(maya):
+    text, types = "SELECT id FROM survey_respondent WHERE code_digest = %s", ("bytea",)
+    with connection.cursor() as cursor:
+        digest = bytes(maya.code_digest)
+        prepared_statements.execute_where_possible(cursor, text, types, [digest])
+        assert cursor.fetchall() == [(maya.pk,)]
 
 
 class Pool:
@@ -150,7 +210,7 @@ class Pool:
         self.ran: list[str] = []
         self.db = connection
 
-    def execute(self, text, parameters):
+    def execute(self, text, parameters=None):
         knows = self.known.pop(0)
         self.ran.append(text.split()[0])
         if text.startswith("DEALLOCATE") and not knows:

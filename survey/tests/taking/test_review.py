@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from survey.taking import review
+from survey.taking.published import published_survey
 from survey.taking.review import ReviewedItem
 from survey.templatetags.respondent_words import escape_all
 from survey.tests.conftest import (
@@ -156,6 +158,48 @@ def test_labels_of_options_repeat_answers_as_text(browser, lincoln, monkeypatch)
     assert "<b>Noor" not in page.content.decode()
     [shown] = review_of(browser, "es").context["review"].pages
     assert shown.items[1].answer == f"El deporte de {typed}"
+
+
+def seen_by_the_second_person(lincoln, monkeypatch) -> str:
+    """Let two people answer the same, of whom the first one types a placeholder."""
+    sport = {"value": "sport", "label": {"en": "${who}’s sport"}, "attributes": {}}
+    monkeypatch.setattr("survey.tests.conftest.SUBJECTS", [sport])
+    items = {
+        "who": {"kind": "text"},
+        "best": {"kind": "select_one", "option_set": "subjects"},
+    }
+    administration = open_now(publish_items([items]))
+    text = ""
+    for typed in ("${who}", "Noor"):
+        browser = Browser()
+        browser.log_in(enrol(administration, lincoln))
+        browser.save(1, {"who": typed, "best": "sport"}, 1)
+        text = review_of(browser).content.decode()
+        assert typed in text
+    return text
+
+
+def test_what_repeats_an_answer_is_not_kept_for_the_next_person(lincoln, monkeypatch):
+    text = seen_by_the_second_person(lincoln, monkeypatch)
+    assert "Noor’s sport" in text and "${who}’s" not in text
+
+
+def test_otherwise_the_next_person_would_read_it(lincoln, monkeypatch):
+    monkeypatch.setattr(review, "REPEATS", "nothing")
+    text = seen_by_the_second_person(lincoln, monkeypatch)
+    assert "Noor’s sport" not in text and "${who}’s sport" in text
+
+
+def test_only_chosen_options_are_kept(at_review, maya):
+    review_of(at_review)
+    reviewed = (
+        published_survey(maya.administration.published_id).texts_in("en").reviewed
+    )
+    options = {name: list(values) for name, values in reviewed.items() if values}
+    assert options == {"safe": ["3"]}
+    # The second review is the same page.
+    first, second = (review_of(at_review).context["review"] for _ in range(2))
+    assert first.pages == second.pages
 
 
 @pytest.mark.parametrize("name", ["x", "x\0y", "\0"])

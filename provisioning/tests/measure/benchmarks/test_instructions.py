@@ -17,7 +17,10 @@ from provisioning.measure.benchmarks.instructions import (
     why_not_comparable,
 )
 
-HERE = {"python": "3.11.2", "architecture": "x86_64"}
+HERE = {
+    **{"python": "3.11.2", "django": "5.2.19", "psycopg2": "2.9.13"},
+    "architecture": "x86_64",
+}
 
 
 @pytest.fixture
@@ -55,10 +58,29 @@ def test_figures_of_the_same_python_are_comparable(file_of):
 
 
 @pytest.mark.parametrize(
-    "identity", [{"python": "3.13.5"}, {"architecture": "aarch64"}]
+    "identity",
+    [
+        *({"python": "3.13.5"}, {"django": "5.2.20"}, {"psycopg2": "2.9.99"}),
+        {"architecture": "aarch64"},
+    ],
 )
 def test_other_figures_are_not_compared(file_of, identity):
-    assert next(iter(identity.values())) in why_not_comparable(file_of(**identity))
+    [(name, value)] = identity.items()
+    sentence = why_not_comparable(file_of(**identity))
+    assert f"has {name} {value}, and here is {name} {HERE[name]}" in sentence
+
+
+def test_figures_that_name_no_version_are_not_compared(file_of):
+    path = file_of()
+    figures = json.loads(path.read_text())
+    del figures["psycopg2"]
+    path.write_text(json.dumps(figures))
+    assert "psycopg2 ?" in why_not_comparable(path)
+
+
+def test_the_versions_here_are_those_of_the_stack():
+    here = instructions.identity()
+    assert set(here) == set(HERE) and all(here.values())
 
 
 def test_the_kept_figures_are_of_every_kind_of_request():
