@@ -80,7 +80,9 @@ def class_errors(
     used = several[schools]
     people = np.bincount(of_person[used], minlength=len(first)).astype(float)
     in_school = np.bincount(schools[used], minlength=len(several)).astype(float)
-    squares = np.bincount(school_of_class, people**2, len(several))
+    squares = np.asarray(
+        np.bincount(school_of_class, people**2, len(several)), dtype=np.float64
+    )
     correlation = _correlation(
         measured[used],
         of_person[used],
