@@ -210,8 +210,9 @@ class ScoreRow(Table):
     # Essential -> score, and -> its standard error in points or null; none of groups.
     essentials = models.JSONField(default=dict)
     essential_errors = models.JSONField(null=True)
-    # Of a larger place, as `reports.scores.school_errors.StoredErrors`; null of a
-    # school, and in scores that took people of a school as independent.
+    # As `reports.scores.school_errors.StoredErrors`; null of a school in which nobody
+    # is known to have answered before, and in scores that took people of a school as
+    # independent.
     school_errors = models.JSONField(null=True)
 
     class Meta:

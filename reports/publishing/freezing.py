@@ -18,7 +18,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -132,6 +132,8 @@ class Summary(TypedDict):
     # Of a larger place: by measure or essential, the standard error by school of the
     # change since each earlier administration with public results, by its key.
     change_errors: NotRequired[dict[str, dict[str, float]]]
+    # How far the errors of both go together, because the same people answered.
+    shared_errors: NotRequired[dict[str, dict[str, float]]]
 
 
 class Answers(TypedDict):
@@ -269,6 +271,8 @@ class Freezer:
         # The schools whose report the threshold allows, and nothing hides.
         # Those that others see in sums stay: otherwise, they could be subtracted.
         self.summed = summed = summed_schools(self.administration)
+        # As `Summary.shared_errors` of the state, once it is frozen.
+        self.shared_errors: Mapping[str, Mapping[str, float]] = {}
         self.reached = {
             line.school.pk: line
             for line in lines_for_everybody(self.administration, only=self.only)
@@ -298,6 +302,8 @@ class Freezer:
                     summary = _summary(rates, scores)
                     if span := span_of(scores):
                         summary["span"] = span
+                    if shared := self._shared_errors_of_school(scores):
+                        summary["shared_errors"] = shared
                     yield FrozenPlace(
                         *(*place, school.district_id, school.name, school.code),
                         *(summary, _answers(group)),
@@ -329,8 +335,16 @@ class Freezer:
             else:
                 return
             summary = _summary([self._rate(key) for key in schools], scores)
-            if errors := self._change_errors(place, scores):
+            if errors := self._of_public_rounds(
+                place, {n: each.change_errors for n, each in scores.items() if each}, 1
+            ):
                 summary["change_errors"] = errors
+            if shared := self._of_public_rounds(
+                place, {n: each.shared_errors for n, each in scores.items() if each}, 2
+            ):
+                summary["shared_errors"] = shared
+            if place == STATE:
+                self.shared_errors = shared
             yield FrozenPlace(*place, 0, name, code, summary, _answers(group))
 
     def _scores_of_whole(
@@ -362,20 +376,38 @@ class Freezer:
                 scores[name] = released[name]
         return scores
 
-    def _change_errors(
-        self, place: Place, scores: Scores
+    def _of_public_rounds(
+        self,
+        place: Place,
+        figures: Mapping[str, Mapping[str, float] | None],
+        digits: int,
     ) -> dict[str, dict[str, float]]:
-        """Return the errors of changes since public scores, by the earlier round."""
-        errors = {
+        """Return figures of changes since public scores, by the earlier round."""
+        public = {
             name: {
-                key: round(error, 1)
-                for key, error in score.change_errors.items()
+                key: round(figure, digits)
+                for key, figure in by_round.items()
                 if name in self._public_scores.get(place, {}).get(key, ())
             }
-            for name, score in scores.items()
-            if score and score.change_errors
+            for name, by_round in figures.items()
+            if by_round
         }
-        return {name: by_round for name, by_round in errors.items() if by_round}
+        return {name: by_round for name, by_round in public.items() if by_round}
+
+    def _shared_errors_of_school(self, scores: Scores) -> dict[str, dict[str, float]]:
+        """Return how far a school's errors go together with those of public rounds.
+
+        Only what the state says too: all schools have the same part in it.
+        """
+        shared = {
+            name: {
+                key: round(score.shared_errors[key], 2)
+                for key in by_round.keys() & score.shared_errors.keys()
+            }
+            for name, by_round in self.shared_errors.items()
+            if (score := scores.get(name)) and score.shared_errors
+        }
+        return {name: by_round for name, by_round in shared.items() if by_round}
 
     @cached_property
     def _public_scores(self) -> dict[Place, dict[str, set[str]]]:

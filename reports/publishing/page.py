@@ -313,6 +313,7 @@ class PublicPage:
                     *(self.frame.get("scales"), self._title_before),
                     self.place.summary.get("span"),
                     self.place.summary.get("change_errors"),
+                    self.place.summary.get("shared_errors"),
                     before and (before.summary["scores"], before.summary.get("span")),
                     before and before.publication.frame.get("scales"),
                 )
@@ -441,13 +442,17 @@ class PublicPage:
             scores.append(frozen_score(figures)._replace(linking_error=error))
         if digests[0] != digests[1]:
             return None
-        errors = self.place.summary.get("change_errors", {}).get(name)
-        # Of larger places only: see `VisibleScore`.
+        summary = self.place.summary
         is_larger = self.place.level != LEVELS.SCHOOL.value
-        earlier = before.publication.administration_id if is_larger else 0
         return (
-            scores[0]._replace(administration=earlier),
-            scores[1]._replace(change_errors=errors),
+            scores[0]._replace(
+                administration=before.publication.administration_id,
+                change_errors={} if is_larger else None,
+            ),
+            scores[1]._replace(
+                shared_errors=summary.get("shared_errors", {}).get(name),
+                change_errors=summary.get("change_errors", {}).get(name),
+            ),
         )
 
     @cached_property

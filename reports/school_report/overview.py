@@ -117,7 +117,7 @@ class Overview:
             for part in self._parts
             if (now := part.own_line.score)
             if (before := part.last_time) and before.score
-            if before.score.administration
+            if before.score.change_errors is not None
         ]
 
     @property

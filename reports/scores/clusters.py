@@ -103,6 +103,7 @@ class Clusters:
         now: ErrorParts,
         between: float,
         of_changes: float | None,
+        shared: Floats,
     ) -> ErrorParts:
         """Return the parts of changes of means between two rounds.
 
@@ -121,7 +122,7 @@ class Clusters:
         return ErrorParts(
             now.residuals - before.residuals,
             np.sqrt(variances),
-            np.hypot(now.within, before.within),
+            np.sqrt(difference_variance(now.within, before.within, shared)),
             np.where((before.schools > 0) & (now.schools > 0), schools, 0.0),
         )
 
@@ -135,6 +136,14 @@ class Clusters:
         is_between = (count >= FEWEST_SCHOOLS) & (count < ENOUGH_SCHOOLS)
         variance = np.where(is_between, np.maximum(sandwich, model), variance)
         return np.asarray(np.sqrt(np.where(count > 1, variance, np.nan)))
+
+
+def difference_variance(error: Floats, another: Floats, shared: Floats) -> Floats:
+    """Return the variance of a difference; `shared` is the correlation of the errors.
+
+    Below 1, it is above 0.
+    """
+    return np.asarray(error**2 + another**2 - 2 * shared * error * another)
 
 
 def mean_parts(measures: Sequence[tuple[ErrorParts, bool]]) -> ErrorParts:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from django.conf import settings
+from numpy.typing import NDArray
 
+from reports.answers.item_codes import VALUE, ItemCodes
 from reports.rasch import MISSING, ResponseTable
 from reports.rasch.categories import joined_categories
 from reports.rasch.responses import Integers
@@ -93,3 +96,21 @@ def table_of(columns: Sequence[Integers]) -> tuple[ResponseTable, Integers]:
     )
     categories = np.column_stack([column[firsts] for column in columns])
     return ResponseTable(categories, people), row
+
+
+def categories_of(item: Mapping[str, Any], answers: ItemCodes) -> Integers:
+    """Return each person's category, numbered as the thresholds, or MISSING.
+
+    `item` is as in `reports.scores.calibration.ItemResult`.
+    """
+    number = dict(zip(item["options"], item["option_categories"], strict=True))
+    lookup = np.full(VALUE + len(answers.values), MISSING, dtype=np.int8)
+    for place, value in enumerate(answers.values):
+        lookup[VALUE + place] = number.get(value, MISSING)
+    return np.asarray(lookup[answers.codes])
+
+
+def enough_answers(table: ResponseTable, fewest: int = 1) -> NDArray[np.bool_]:
+    """Test which people have the answers that a measure needs, and `fewest` or more."""
+    fewest = max(fewest, settings.FEWEST_ANSWERS_OF_A_MEASURE)
+    return np.asarray(table.answered.sum(axis=1) >= fewest)

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 # Measure or essential -> standard error of a mean in points; of groups also that of its
 # gap from the other groups together, and the number of groups. Of everyone,
-# `change_errors` adds the errors of changes by the key of the earlier administration.
+# `change_errors` adds by the key of the earlier administration the errors of changes,
+# and how far the errors of both rounds go together; also of schools, with null first.
 StoredErrors = dict[str, list[float | None]]
 
 

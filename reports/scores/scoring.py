@@ -52,6 +52,7 @@ from reports.scores.groups import (
 )
 from reports.scores.measure_scores import CalculatedMeasure, calculate_measure
 from reports.scores.problems import Kind, Problem
+from reports.scores.returning_people import ReturningPeople, returning_people
 from reports.scores.shrinkage import Shrinkage
 from reports.scores.spans import SpanScale, spans_of_schools
 from reports.scores.visible import decided, measures_in_survey
@@ -108,6 +109,8 @@ class Calculation:
     # everyone.
     products: dict[tuple[int, int], Floats] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    # The measures of the sample of `ReturningPeople`, by name.
+    of_returning: dict[str, Floats] = field(default_factory=dict)
 
 
 def score_administration(
@@ -133,6 +136,7 @@ def score_administration(
     if progress:
         progress.begin_step(_("Reading the responses."))
     answers = read_answers(administration, version, content)
+    returning = returning_people(administration, answers.people)
     reading = time.monotonic() - start
     groupings = [
         Grouping.of(attribute, answers.people)
@@ -144,6 +148,7 @@ def score_administration(
         calculation = _calculate_all(
             *(administration, version, content, answers, groupings, patterns),
             decisions.released,
+            returning,
             progress,
         )
         if progress:
@@ -155,6 +160,7 @@ def score_administration(
                 calculation,
                 rows,
                 decisions,
+                returning,
                 progress,
                 recalculate=recalculate,
             )
@@ -209,6 +215,7 @@ def _calculate_all(
     groupings: Sequence[Grouping],
     patterns: Patterns,
     released: Mapping[str, Collection[str]],
+    returning: ReturningPeople | None,
     progress: Progress | None,
 ) -> Calculation:
     if progress:
@@ -245,6 +252,8 @@ def _calculate_all(
             released.get(definition["name"], ()),
         )
         calculation.measures.append(measure)
+        if returning:
+            calculation.of_returning[definition["name"]] = measured[returning.rows]
         if essential := definition["essential"]:
             earlier = by_essential.setdefault(essential, {})
             for partner, before in earlier.items():
@@ -382,6 +391,7 @@ def _store(
     calculation: Calculation,
     rows: Iterator[ScoreRow],
     decisions: Decisions,
+    returning: ReturningPeople | None,
     progress: Progress | None,
     *,
     recalculate: bool,
@@ -415,7 +425,7 @@ def _store(
             stored += len(batch)
             if progress:
                 progress.advance(len(batch))
-        store_change_errors(administration)
+        store_change_errors(administration, returning, calculation.of_returning)
         # Last, so that a person who decides about an item waits for a moment only.
         lock_administration(administration, by="scores", seen=None)
         if Decisions.of(administration) != decisions:

@@ -103,9 +103,11 @@ class VisibleScore(NamedTuple):
     # `error` and `mean_error` are of the larger one.
     people_error: float | None = None
     school_error: float | None = None
-    # Of larger places: the administration, and the standard error by school of the
-    # change since each earlier one, by its key as text.
+    # The administration, and by the keys of earlier ones as text: how far the errors go
+    # together, because the same people answered; and of larger places the standard
+    # error by school of the change.
     administration: int = 0
+    shared_errors: Mapping[str, float] | None = None
     change_errors: Mapping[str, float] | None = None
     # Of a group at a larger place: the standard error by school of its gap from the
     # other groups together, and how many groups there are with it.
@@ -208,16 +210,19 @@ class VisibleScore(NamedTuple):
     def error_of_change(self, before: VisibleScore) -> float | None:
         """Return the standard error of the change since `before`, in points.
 
-        Never 0, although all people may have the same measure: scores are rounded. Of
-        larger places, it is the larger one of that by school, if it is known, and that
-        of independent people.
+        Never 0, although all people may have the same measure: scores are rounded. It
+        is smaller where the same people answered in both rounds. Of larger places, it
+        is the larger one of that by school, if it is known, and that of people.
         """
         error, earlier_error = self.error_of_people, before.error_of_people
         if error is None or earlier_error is None:
             return None
         by_school = self.school_error_of_change(before) or 0.0
         links = self.linking_error, before.linking_error
-        of_people = math.hypot(error, earlier_error)
+        shared = (self.shared_errors or {}).get(str(before.administration), 0.0)
+        of_people = math.sqrt(
+            error**2 + earlier_error**2 - 2 * shared * error * earlier_error
+        )
         return math.hypot(max(of_people, by_school), ROUNDING, *links)
 
     def school_error_of_change(self, before: VisibleScore) -> float | None:
@@ -306,9 +311,9 @@ def scores_of_waves(
                 *(figures, scales[key], span, hidden.get((key, *place))),
                 by_key[key].minimum_group,
             )
-            if place[0] != LEVELS.SCHOOL:
-                scores_of_place = figures.with_changes(scores_of_place, key)
-            by_wave[key][place] = scores_of_place
+            by_wave[key][place] = figures.with_changes(
+                scores_of_place, key, is_larger=place[0] != LEVELS.SCHOOL
+            )
     return by_wave
 
 
@@ -324,17 +329,22 @@ class _StoredScores(NamedTuple):
         error: float | None = (self.school_errors or {}).get(name, [None])[0]
         return error
 
-    def change_errors(self, name: str) -> Mapping[str, float]:
-        """Return the errors of changes, by the key of the earlier administration."""
-        by_round = [*(self.school_errors or {}).get(name, ()), None, None][1]
-        return by_round if isinstance(by_round, dict) else {}
+    def of_changes(self, name: str, place: int) -> Mapping[str, float] | None:
+        """Return a part of `school_errors` by the key of the earlier administration."""
+        stored = (self.school_errors or {}).get(name, ())
+        by_round = stored[place] if len(stored) > place else None
+        return by_round if isinstance(by_round, dict) else None
 
-    def with_changes(self, scores: Scores, administration: int) -> Scores:
-        """Return the scores of a larger place with the errors of their changes."""
+    def with_changes(
+        self, scores: Scores, administration: int, *, is_larger: bool
+    ) -> Scores:
+        """Return the scores of a place with the errors of their changes."""
         return {
             name: score
             and score._replace(
-                administration=administration, change_errors=self.change_errors(name)
+                administration=administration,
+                shared_errors=self.of_changes(name, 2),
+                change_errors=(self.of_changes(name, 1) or {}) if is_larger else None,
             )
             for name, score in scores.items()
         }

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from django.conf import settings
 from numpy.typing import NDArray
 
-from reports.answers.item_codes import VALUE, ItemCodes
+from reports.answers.item_codes import ItemCodes
 from reports.answers.people import People
 from reports.models import Calibration
 from reports.rasch import (
-    MISSING,
     PersonMeasures,
     ResponseTable,
     measure_people,
@@ -31,7 +29,7 @@ from reports.rasch.dif import DifferentialFunctioning, compare_groups
 from reports.rasch.responses import Floats, Integers
 from reports.releases.counting import value_of
 from reports.scores.estimation import FEWEST_ITEMS
-from reports.scores.joining import table_of
+from reports.scores.joining import categories_of, enough_answers, table_of
 
 # With fewer people of a group, differences of half a logit are chance (Linacre 1994).
 FEWEST_COMPARED = 100
@@ -96,12 +94,6 @@ class MeasureDiagnostics:
         return separation(some.rows(judged), self.measures.rows(judged)).reliability
 
 
-def enough_answers(table: ResponseTable, fewest: int = 1) -> NDArray[np.bool_]:
-    """Test which people have the answers that a measure needs, and `fewest` or more."""
-    fewest = max(fewest, settings.FEWEST_ANSWERS_OF_A_MEASURE)
-    return np.asarray(table.answered.sum(axis=1) >= fewest)
-
-
 def diagnose(
     calibration: Calibration,
     answers: Mapping[str, ItemCodes],
@@ -136,18 +128,6 @@ def diagnose(
         row,
         measures,
     )
-
-
-def categories_of(item: Mapping[str, Any], answers: ItemCodes) -> Integers:
-    """Return each person's category, numbered as the thresholds, or MISSING.
-
-    `item` is as in `reports.scores.calibration.ItemResult`.
-    """
-    number = dict(zip(item["options"], item["option_categories"], strict=True))
-    lookup = np.full(VALUE + len(answers.values), MISSING, dtype=np.int8)
-    for place, value in enumerate(answers.values):
-        lookup[VALUE + place] = number.get(value, MISSING)
-    return np.asarray(lookup[answers.codes])
 
 
 def _comparisons(

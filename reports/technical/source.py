@@ -31,6 +31,7 @@ from reports.technical.careless import (
     statements_of,
     straight_lines,
 )
+from reports.technical.classes import classes_of
 from reports.technical.diagnostics import (
     LANGUAGE,
     GroupedPeople,
@@ -67,8 +68,9 @@ class TechnicalSource:
     roster: Sequence[RosterGroup]
     # Weights of the people, and the attributes that they make like the roster.
     weights: tuple[Raked, Sequence[str]] | None
-    # Of each person: the number of the school.
+    # Of each person: the numbers of the school and of the class.
     schools: Codes
+    classes: Codes
 
     @property
     def measures(self) -> list[MeasureDefinition]:
@@ -146,6 +148,7 @@ def read_source(administration: Administration, progress: Progress) -> Technical
         roster,
         roster_weights(roster, grouped),
         np.unique(answers.people.schools, return_inverse=True)[1],
+        classes_of(administration, answers.people),
     )
 
 

@@ -39,8 +39,9 @@ HERE = Path(__file__).parent
 DATA_SETS = HERE / "data_sets"
 R_PACKAGES = (
     *("r-cran-erm", "r-cran-psychotools", "r-cran-psychtools"),
-    *("r-cran-survey", "r-cran-sandwich"),
+    *("r-cran-survey", "r-cran-sandwich", "r-cran-metafor"),
 )
+SCRIPTS = ("make_data_sets.R", "make_diagnostics.R", "make_second_opinions.R")
 
 # In logits; for fit statistics in mean squares.
 MOST_DIFFERENCE = 0.02
@@ -112,7 +113,8 @@ def parse_options() -> argparse.Namespace:
         "Estimates thresholds, person measures and fit of the data sets"
         " beside it, and compares them with what eRm, an independent program,"
         " estimated from the same answers; and differences of groups, residuals,"
-        " errors of clusters and weights with R's. Then simulates"
+        " errors of clusters and weights with R's; and with psychotools and metafor how"
+        " groups and schools differ. Then simulates"
         " answers and looks for bias, and for how often 95 % intervals hold the true"
         f" thresholds. Exits 1 beyond {MOST_DIFFERENCE} logits.",
         simulations=(200, "of surveys"),
@@ -129,7 +131,7 @@ def parse_options() -> argparse.Namespace:
 def make_data_sets(folder: Path) -> None:
     prepare_r(R_PACKAGES)
     with step("Making data sets and estimating with eRm"):
-        for script in ("make_data_sets.R", "make_diagnostics.R"):
+        for script in SCRIPTS:
             output_of(["Rscript", HERE / script, folder], failing="R failed")
 
 

@@ -1,7 +1,8 @@
 """Compare groups, residuals, clusters and weights with what R says of the same answers.
 
 Prints a line of JSON: the largest difference of each kind, in the units of the figure.
-Runs in .venv. `make_diagnostics.R` has the groups, schools and weights.
+Runs in .venv. `make_diagnostics.R` has the groups, schools and weights, and
+`make_second_opinions.R` what psychotools and metafor say of thresholds and schools.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
-from reports.rasch import MISSING, ResponseTable, measure_people
+from reports.rasch import MISSING, ResponseTable, calibrate, measure_people
 from reports.rasch.dependence import first_contrast, local_dependence
 from reports.rasch.dif import estimate_shifts, significance
 from reports.rasch.responses import Floats, Integers
+from reports.scores.comparisons import random_effects
 from reports.technical.estimates import clustered_error, rake, wilson_interval
 
 
@@ -40,7 +42,57 @@ def compare(data_set: Path) -> dict[str, float]:
     )
     thresholds = thresholds_of(data_set)
     residuals = of_residuals(data_set, answers, thresholds)
-    return {**of_groups(data_set, answers, thresholds), **residuals}
+    return {
+        **of_groups(data_set, answers, thresholds),
+        **residuals,
+        **of_thresholds(data_set, answers),
+        **of_schools(data_set, answers),
+    }
+
+
+def of_thresholds(data_set: Path, answers: Integers) -> dict[str, float]:
+    """Compare thresholds, and how groups differ in them, with psychotools."""
+    reference = read(data_set / "psychotools.csv.gz")
+    everyone = calibrate(ResponseTable.of_people(answers)[0])
+    figures = {
+        "psychotools_threshold": most(
+            np.concatenate(everyone.thresholds), column(reference, "threshold")
+        ),
+        "psychotools_error": most(
+            np.concatenate(everyone.standard_errors), column(reference, "error")
+        ),
+    }
+    if reference[0]["difference"]:
+        odd = np.arange(1, len(answers) + 1) % 2 == 1
+        first, second = (
+            calibrate(ResponseTable.of_people(answers[people])[0])
+            for people in (odd, ~odd)
+        )
+        difference = np.concatenate(second.thresholds) - np.concatenate(
+            first.thresholds
+        )
+        error = np.sqrt(np.diag(first.covariance + second.covariance))
+        figures["psychotools_dif"] = most(difference, column(reference, "difference"))
+        figures["psychotools_dif_error"] = most(
+            error, column(reference, "error_of_difference")
+        )
+    return figures
+
+
+def of_schools(data_set: Path, answers: Integers) -> dict[str, float]:
+    """Compare how far schools differ with metafor."""
+    known = (answers != MISSING).all(axis=1)
+    scores, school = answers.sum(axis=1)[known], np.flatnonzero(known) // 20
+    _schools, school, people = np.unique(
+        school, return_inverse=True, return_counts=True
+    )
+    means = np.bincount(school, scores) / people
+    around = ((scores - means[school]) ** 2).sum() / (len(scores) - len(people))
+    ours = random_effects(means, around / people)._asdict()
+    return {
+        f"metafor_{line['name']}": abs(ours[line["name"]] - float(line["value"]))
+        for line in read(data_set / "metafor.csv.gz")
+    }
 
 
 def of_groups(

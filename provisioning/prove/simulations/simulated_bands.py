@@ -151,11 +151,11 @@ def simulate(simulations: int) -> dict[str, object]:
 def figures_of_rule(counts: Counter[str], rule: float | None) -> dict[str, float]:
     """Return shares of bands that name another one, and of those that are wrong."""
     figures = {}
-    for kind, whole in (("", "banded"), ("ordinary_", "ordinary")):
+    for kind, all_bands in (("", "banded"), ("ordinary_", "ordinary")):
         for fact in ("doubtful", "named"):
-            share = counts[f"{kind}{fact} {rule}"] / max(counts[whole], 1)
+            share = counts[f"{kind}{fact} {rule}"] / max(counts[all_bands], 1)
             figures[kind + fact] = round(share, 3)
-        alone = counts[whole] - counts[f"{kind}doubtful {rule}"]
+        alone = counts[all_bands] - counts[f"{kind}doubtful {rule}"]
         wrong = counts[f"{kind}wrong_alone {rule}"] / max(alone, 1)
         figures[f"{kind}wrong_alone"] = round(wrong, 3)
     return figures

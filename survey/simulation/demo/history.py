@@ -7,7 +7,9 @@ the evening.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, time, timedelta
+from functools import cache
 
 from django.utils import timezone
 
@@ -26,19 +28,7 @@ SATURDAY = 5
 def start_time(person: DemoPerson, *, opens_at: datetime, until: datetime) -> datetime:
     """Choose a moment in the window, always the same for a person and window."""
     draw_alone = seeded_random("when", person.key)
-    times = TIMES[Role(person.role)]
-    zone = timezone.get_current_timezone()
-    first = timezone.localtime(opens_at).date()
-    days = [first + timedelta(days=n) for n in range((until - opens_at).days + 2)]
-    moments = [
-        datetime.combine(day, at, tzinfo=zone)
-        for day in days
-        if day.weekday() < SATURDAY
-        for at in times
-    ]
-    # One person can be some minutes later than the class.
-    latest = until - timedelta(minutes=5)
-    moments = [moment for moment in moments if opens_at <= moment <= latest]
+    moments = possible_moments(Role(person.role), opens_at, until)
     if not moments:
         return opens_at + (until - opens_at) * draw_alone.random()
     together = person.role == Role.STUDENT and draw_alone.random() > AWAY
@@ -47,3 +37,22 @@ def start_time(person: DemoPerson, *, opens_at: datetime, until: datetime) -> da
     # Half of the people start within the first quarter.
     moment = moments[int(len(moments) * draw.random() ** 2)]
     return moment + timedelta(seconds=draw_alone.uniform(20, 240))
+
+
+@cache
+def possible_moments(
+    role: Role, opens_at: datetime, until: datetime
+) -> Sequence[datetime]:
+    """Return when people of a role may start."""
+    zone = timezone.get_current_timezone()
+    first = timezone.localtime(opens_at).date()
+    days = [first + timedelta(days=n) for n in range((until - opens_at).days + 2)]
+    moments = [
+        datetime.combine(day, at, tzinfo=zone)
+        for day in days
+        if day.weekday() < SATURDAY
+        for at in TIMES[role]
+    ]
+    # One person can be some minutes later than the class.
+    latest = until - timedelta(minutes=5)
+    return [moment for moment in moments if opens_at <= moment <= latest]

@@ -157,10 +157,10 @@ def test_a_prepared_page_is_the_whole_template(
     noor.save()
     prepared = [comparable(page) for page in answered_pages(maya, first=first)]
     monkeypatch.setattr("survey.taking.views.complete_page", render_at_once)
-    whole = [
+    rendered = [
         comparable(page) for page in answered_pages(noor, last=(SECRET,), first=first)
     ]
-    assert prepared == whole
+    assert prepared == rendered
     assert kinds == [kind, prepared_pages.THANKS]
 
 

@@ -110,6 +110,8 @@ def test_estimates_like_those_of_erm_pass(agreement):
         ("items", "infit", "2.5", "max_fit_difference"),
         ("dif", "error", "0.5", "max_diagnostics_difference"),
         ("q3", "q3", "0.5", "max_diagnostics_difference"),
+        ("psychotools", "error", "0.5", "max_diagnostics_difference"),
+        ("metafor", "value", "9.5", "max_diagnostics_difference"),
         ("estimates", "value", "1.5", "max_diagnostics_difference"),
     ],
 )
