@@ -12,7 +12,6 @@ from django.http import Http404, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import (
     require_GET,
     require_http_methods,
@@ -168,7 +167,6 @@ def may_return(permissions: Permissions) -> bool:
 
 
 @needs(Capability.SEE_RESPONSES)
-@never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def export_return(request: StaffRequest) -> HttpResponse:
     """Request the archive of a district; the answer alone shows its password."""

@@ -10,7 +10,6 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext_lazy
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.access import needs
@@ -79,7 +78,6 @@ CONSENTS = ListPages(
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def people_consent(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
     """Record the consent for one person."""
@@ -111,7 +109,6 @@ def people_consent(request: StaffRequest, pk: int, respondent: int) -> HttpRespo
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def people_consents(request: StaffRequest, pk: int) -> HttpResponse:
     """Check a list, and show whose consent it would record; nothing is stored."""
@@ -119,7 +116,6 @@ def people_consents(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
 @require_POST
 def people_consents_save(request: StaffRequest, pk: int) -> HttpResponse:
     """Record the consents of a list that was checked, all or none."""

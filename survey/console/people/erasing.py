@@ -9,7 +9,6 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import (
     require_http_methods,
     require_POST,
@@ -113,7 +112,6 @@ def erasable_person_or_404(
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def people_erase(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
     """Say what erasing this person means, and order it once confirmed."""
@@ -160,7 +158,6 @@ def people_erase(request: StaffRequest, pk: int, respondent: int) -> HttpRespons
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
 @require_safe
 def erasure_detail(request: StaffRequest, erasure: int) -> HttpResponse:
     """Show what became of an order: how far it is, and what was deleted."""
@@ -187,7 +184,6 @@ def erasure_detail(request: StaffRequest, erasure: int) -> HttpResponse:
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def people_leavers(request: StaffRequest, pk: int) -> HttpResponse:
     """Check a list, and show whom it would erase; nothing is stored."""
@@ -256,7 +252,6 @@ def erasing_administration_or_404(request: StaffRequest, pk: int) -> Administrat
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
 @require_POST
 def people_leavers_save(request: StaffRequest, pk: int) -> HttpResponse:
     """Order the erasing of the people of a list that was checked, all or none."""

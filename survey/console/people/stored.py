@@ -6,7 +6,6 @@ from django.contrib import messages
 from django.db import transaction
 from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
 from accounts import audit
@@ -27,7 +26,6 @@ from survey.work.requested_files import (
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def people_stored(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
     """Say what the file is for, order it, and list those that the user ordered."""
@@ -73,7 +71,6 @@ def people_stored(request: StaffRequest, pk: int, respondent: int) -> HttpRespon
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
 @require_GET
 def people_stored_file(
     request: StaffRequest, pk: int, respondent: int, file: int

@@ -7,7 +7,6 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import (
     require_http_methods,
     require_POST,
@@ -56,7 +55,6 @@ def draft_to_see_or_404(request: StaffRequest, pk: int) -> Survey:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
 @require_safe
 def survey_edit_comments(request: StaffRequest, pk: int) -> HttpResponse:
     """List the open comments of a draft, or those that are resolved."""
@@ -91,7 +89,6 @@ def survey_edit_comments(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
 @require_safe
 def survey_edit_comments_count(request: StaffRequest, pk: int) -> HttpResponse:
     """Return the link to all comments, with the number of open ones."""
@@ -104,7 +101,6 @@ def survey_edit_comments_count(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
 @require_POST
 def survey_edit_comments_add(request: StaffRequest, pk: int) -> HttpResponse:
     """Add a comment to the question that a form names."""
@@ -112,7 +108,6 @@ def survey_edit_comments_add(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def survey_edit_comments_at(request: StaffRequest, pk: int, key: str) -> HttpResponse:
     """Show the comments at one question, and add one or a reply."""
@@ -156,7 +151,6 @@ def _add(request: StaffRequest, pk: int, key: str) -> HttpResponse:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
 @require_POST
 def survey_edit_comments_resolve(
     request: StaffRequest, pk: int, comment: int

@@ -8,7 +8,6 @@ from django.db import transaction
 from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from accounts import forms
@@ -92,7 +91,6 @@ def survey_correct(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def survey_correction(request: StaffRequest, pk: int) -> HttpResponse:
     """Compare old and new texts, publish them, and choose where they are used."""

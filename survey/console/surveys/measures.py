@@ -12,7 +12,6 @@ from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts import forms
@@ -329,7 +328,6 @@ def survey_measures(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def survey_essential(request: StaffRequest, pk: int, n: int) -> HttpResponse:
     """Add (0) or change the n-th essential of a draft, or remove it."""
@@ -352,7 +350,6 @@ def survey_essential(request: StaffRequest, pk: int, n: int) -> HttpResponse:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def survey_measure(request: StaffRequest, pk: int, n: int) -> HttpResponse:
     """Add (0) or change the n-th measure of a draft, or remove it."""

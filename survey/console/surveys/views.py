@@ -29,7 +29,6 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.access import needs
@@ -375,7 +374,6 @@ DELETE = Step(
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def survey_publish(request: StaffRequest, pk: int) -> HttpResponse:
     survey = own_survey_or_404(request, pk)
