@@ -8,11 +8,7 @@ from django.db import transaction
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.http import (
-    require_http_methods,
-    require_POST,
-    require_safe,
-)
+from django.views.decorators.http import require_POST, require_safe
 
 from accounts import audit
 from accounts.access import needs
@@ -42,7 +38,6 @@ MAX_PEOPLE_SHOWN = 20
 
 
 @needs(C.MANAGE_SURVEYS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def emails_text(
     request: StaffRequest, pk: int, step: int, language: str
 ) -> HttpResponse:

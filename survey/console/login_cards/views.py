@@ -13,11 +13,7 @@ from django.urls import reverse
 from django.utils.text import slugify
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
-from django.views.decorators.http import (
-    require_http_methods,
-    require_POST,
-    require_safe,
-)
+from django.views.decorators.http import require_POST, require_safe
 
 from accounts import audit
 from accounts.access import needs
@@ -84,7 +80,6 @@ class CardOptions(FormatOptions, total=False):
 
 
 @needs(C.SEE_IDENTITIES)
-@require_http_methods(["GET", "HEAD", "POST"])
 def cards_list(request: StaffRequest, pk: int) -> HttpResponse:
     """Order cards of a school and list its sets; without a school, choose one."""
     administration = administration_or_404(request.permissions, pk, C.SEE_IDENTITIES)
@@ -363,7 +358,6 @@ def _file_stem(card_set: CardSet) -> str:
 
 
 @needs(C.MANAGE_ROSTERS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def cards_reissue(request: StaffRequest, pk: int) -> HttpResponse:
     """Issue new codes and cards to a school, a grade or a class."""
     administration = administration_or_404(request.permissions, pk, C.SEE_IDENTITIES)

@@ -5,11 +5,7 @@ from __future__ import annotations
 from django.core.exceptions import ValidationError
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.views.decorators.http import (
-    require_http_methods,
-    require_POST,
-    require_safe,
-)
+from django.views.decorators.http import require_POST, require_safe
 
 from accounts.access import needs
 from accounts.http import StaffRequest
@@ -30,7 +26,6 @@ MOST_SHOWN = 5
 
 
 @needs(C.MANAGE_ROSTERS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def open_codes_all(request: StaffRequest, pk: int) -> HttpResponse:
     """Order a code for each school that has none."""
     administration = administration_or_404(request.permissions, pk, C.MANAGE_ROSTERS)

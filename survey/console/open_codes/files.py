@@ -8,11 +8,7 @@ from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.text import slugify
 from django.utils.translation import gettext as _
-from django.views.decorators.http import (
-    require_http_methods,
-    require_POST,
-    require_safe,
-)
+from django.views.decorators.http import require_POST, require_safe
 
 from accounts.access import needs
 from accounts.console.listing import Listing
@@ -33,7 +29,6 @@ Format = OpenCodeFile.Format
 
 
 @needs(C.MANAGE_ROSTERS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def open_code_files(request: StaffRequest, pk: int) -> HttpResponse:
     """Order posters, letters and lists, and list those made so far."""
     administration = administration_or_404(request.permissions, pk, C.MANAGE_ROSTERS)

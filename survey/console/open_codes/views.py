@@ -12,11 +12,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.http import (
-    require_http_methods,
-    require_POST,
-    require_safe,
-)
+from django.views.decorators.http import require_POST, require_safe
 
 from accounts import forms
 from accounts.access import needs
@@ -129,7 +125,6 @@ def explanation() -> dict[str, object]:
 
 
 @needs(C.MANAGE_ROSTERS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def open_codes_new(request: StaffRequest, pk: int) -> HttpResponse:
     """Create a code for a school; without one, choose it."""
     administration = administration_or_404(request.permissions, pk, C.MANAGE_ROSTERS)
@@ -252,7 +247,6 @@ def _redirect_and_show(request: StaffRequest, code: OpenCode) -> HttpResponse:
 
 
 @needs(C.MANAGE_ROSTERS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def open_code_revoke(request: StaffRequest, pk: int, open_code: int) -> HttpResponse:
     """End a code, after a page that says what happens."""
     administration = administration_or_404(request.permissions, pk, C.MANAGE_ROSTERS)
@@ -267,7 +261,6 @@ def open_code_revoke(request: StaffRequest, pk: int, open_code: int) -> HttpResp
 
 
 @needs(C.MANAGE_ROSTERS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def open_code_replace(request: StaffRequest, pk: int, open_code: int) -> HttpResponse:
     """Give a code new letters, after a page that says what happens."""
     administration = administration_or_404(request.permissions, pk, C.MANAGE_ROSTERS)

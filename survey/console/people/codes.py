@@ -7,7 +7,7 @@ from django.db import transaction
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_POST
 
 from accounts import audit
 from accounts.access import needs
@@ -56,7 +56,6 @@ def people_code(request: StaffRequest, pk: int, respondent: int) -> HttpResponse
 
 
 @needs(C.MANAGE_ROSTERS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def people_reissue(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
     """Say what a new code means, and issue it once confirmed.
 

@@ -10,7 +10,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext_lazy
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_POST
 
 from accounts.access import needs
 from accounts.http import StaffRequest
@@ -78,7 +78,6 @@ CONSENTS = ListPages(
 
 
 @needs(C.MANAGE_ROSTERS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def people_consent(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
     """Record the consent for one person."""
     administration = _administration_or_404(request, pk)
@@ -109,7 +108,6 @@ def people_consent(request: StaffRequest, pk: int, respondent: int) -> HttpRespo
 
 
 @needs(C.MANAGE_ROSTERS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def people_consents(request: StaffRequest, pk: int) -> HttpResponse:
     """Check a list, and show whose consent it would record; nothing is stored."""
     return upload_list(request, _administration_or_404(request, pk), CONSENTS)

@@ -9,11 +9,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.http import (
-    require_http_methods,
-    require_POST,
-    require_safe,
-)
+from django.views.decorators.http import require_POST, require_safe
 
 from accounts import audit, forms
 from accounts.access import needs
@@ -112,7 +108,6 @@ def erasable_person_or_404(
 
 
 @needs(C.MANAGE_ROSTERS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def people_erase(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
     """Say what erasing this person means, and order it once confirmed."""
     administration = administration_or_404(request.permissions, pk, C.SEE_IDENTITIES)
@@ -184,7 +179,6 @@ def erasure_detail(request: StaffRequest, erasure: int) -> HttpResponse:
 
 
 @needs(C.MANAGE_ROSTERS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def people_leavers(request: StaffRequest, pk: int) -> HttpResponse:
     """Check a list, and show whom it would erase; nothing is stored."""
     administration = erasing_administration_or_404(request, pk)

@@ -15,11 +15,7 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext_lazy
-from django.views.decorators.http import (
-    require_http_methods,
-    require_POST,
-    require_safe,
-)
+from django.views.decorators.http import require_POST, require_safe
 
 from accounts import audit
 from accounts.access import needs
@@ -99,7 +95,6 @@ OPT_OUTS = ListPages(
 
 
 @needs(C.MANAGE_ROSTERS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def people_opt_outs(request: StaffRequest, pk: int) -> HttpResponse:
     """Check a list, and show whom it would opt out; nothing is stored."""
     return upload_list(

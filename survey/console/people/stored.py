@@ -6,7 +6,7 @@ from django.contrib import messages
 from django.db import transaction
 from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_GET
 
 from accounts import audit
 from accounts.access import needs
@@ -26,7 +26,6 @@ from survey.work.requested_files import (
 
 
 @needs(C.MANAGE_ROSTERS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def people_stored(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
     """Say what the file is for, order it, and list those that the user ordered."""
     administration = administration_or_404(request.permissions, pk, C.SEE_IDENTITIES)

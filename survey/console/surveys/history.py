@@ -10,7 +10,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_safe
 
 from accounts.access import needs
 from accounts.console.listing import Listing
@@ -61,7 +61,6 @@ def changes_of(survey: Survey) -> QuerySet[DraftChange]:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def survey_edit_restore(request: StaffRequest, pk: int, number: int) -> HttpResponse:
     """Show what an earlier version differs in, and bring it back."""
     survey = own_survey_or_404(request, pk)

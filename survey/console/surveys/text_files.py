@@ -10,11 +10,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
-from django.views.decorators.http import (
-    require_http_methods,
-    require_POST,
-    require_safe,
-)
+from django.views.decorators.http import require_POST, require_safe
 
 from accounts import forms
 from accounts.access import needs
@@ -112,7 +108,6 @@ def survey_edit_texts_file(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def survey_edit_texts_upload(request: StaffRequest, pk: int) -> HttpResponse:
     """Download texts, or check an uploaded file; nothing is stored."""
     survey = own_draft_or_404(request, pk)
@@ -229,7 +224,6 @@ def survey_edit_texts_add(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def survey_edit_texts_remove(
     request: StaffRequest, pk: int, language: str
 ) -> HttpResponse:
