@@ -10,6 +10,8 @@ shows at once and never leaks. `permissions` says what each role may do.
 
 A rule admits users to a page. What they see there is limited to their places
 by `request.permissions`: lists are filtered, and objects elsewhere are 404.
+Pages of a user take GET, HEAD and POST; `require_safe` and `require_POST` narrow it.
+They are never cached.
 """
 
 from __future__ import annotations
@@ -23,7 +25,13 @@ from typing import TypeVar, cast
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import ImproperlyConfigured
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    HttpResponseNotAllowed,
+)
 from django.shortcuts import redirect, resolve_url
 from django.urls import URLPattern, URLResolver
 from django.utils import timezone
@@ -33,6 +41,7 @@ from accounts.http import StaffRequest
 from accounts.permissions import Capability, Permissions
 from accounts.second_factor import has_second_factor
 
+METHODS = ("GET", "HEAD", "POST")
 View = TypeVar("View", bound=Callable[..., HttpResponseBase])
 
 
@@ -154,7 +163,7 @@ class AccessMiddleware:
         if rule.audience is not Audience.ENGINEER:
             timezone.activate(permissions.time_zone)
         if rule.audience is Audience.SIGNED_IN:
-            return None
+            return _refuse_methods(request)
         if rule.audience is Audience.ENGINEER:
             allowed = request.user.is_active and request.user.is_staff
             needs_second_factor = True
@@ -171,4 +180,10 @@ class AccessMiddleware:
             needs_second_factor = False
         if needs_second_factor and not has_second_factor(request):
             return redirect(settings.SECOND_FACTOR_URL)
+        return _refuse_methods(request)
+
+
+def _refuse_methods(request: HttpRequest) -> HttpResponse | None:
+    if request.method in METHODS:
         return None
+    return HttpResponseNotAllowed(METHODS)

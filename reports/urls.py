@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.urls import include, path
 
+from accounts.routes import page
 from reports.console.exports import project_views as projects
 from reports.console.exports import views as exports
 from reports.console.home import console_home
@@ -23,110 +24,92 @@ from reports.console.workspace import administration_detail
 
 DISTRICT, SCHOOL = "districts/<int:pk>/", "schools/<int:pk>/"
 rates_urls = [
-    path("", rates.rates_board, name="rates_board"),
-    path("districts.csv", rates.rates_board_csv, name="rates_board_csv"),
-    path("schools/", rates.rates_schools, name="rates_schools"),
-    path("schools.csv", rates.rates_schools_csv, name="rates_schools_csv"),
+    page("", rates.rates_board),
+    page("districts.csv", rates.rates_board_csv),
+    page("schools/", rates.rates_schools),
+    page("schools.csv", rates.rates_schools_csv),
     path(DISTRICT, rates.rates_schools, name="rates_district"),
     path(f"{DISTRICT}schools.csv", rates.rates_schools_csv, name="rates_district_csv"),
-    path("remind/<int:pk>/", rates_remind, name="rates_remind"),
-    path(SCHOOL, rates.rates_school, name="rates_school"),
-    path(f"{SCHOOL}school.csv", rates.rates_school_csv, name="rates_school_csv"),
+    page("remind/<int:pk>/", rates_remind),
+    page(SCHOOL, rates.rates_school),
+    page(f"{SCHOOL}school.csv", rates.rates_school_csv),
 ]
 
 WITHDRAW = "publish/<int:publication>/withdraw/"
 results_urls = [
-    path("", results.results_page, name="results_page"),
-    path("hidden/", results.results_hidden, name="results_hidden"),
-    path("results.csv", results.results_csv, name="results_csv"),
-    path("comments/", results_comments, name="results_comments"),
-    path("share/", results.results_share, name="results_share"),
-    path("release/", results.results_release, name="results_release"),
-    path("publish/", publishing.publishing, name="publishing"),
-    path("publish/preview/", publishing.publishing_preview, name="publishing_preview"),
-    path(WITHDRAW, publishing.publishing_withdraw, name="publishing_withdraw"),
+    page("", results.results_page),
+    page("hidden/", results.results_hidden),
+    page("results.csv", results.results_csv),
+    page("comments/", results_comments),
+    page("share/", results.results_share),
+    page("release/", results.results_release),
+    page("publish/", publishing.publishing),
+    page("publish/preview/", publishing.publishing_preview),
+    page(WITHDRAW, publishing.publishing_withdraw),
 ]
 
 ITEM = "quality/<str:measure>/<str:item>/"
 CALCULATE = "quality/calculate/"
 IMPORT = "benchmark/import/"
 scores_urls = [
-    path("", scores.scores_table, name="scores_table"),
-    path("rates/", comparisons.scores_rates, name="scores_rates"),
-    path("rates.csv", comparisons.scores_rates_csv, name="scores_rates_csv"),
-    path("changes/", comparisons.scores_changes, name="scores_changes"),
-    path("changes.csv", comparisons.scores_changes_csv, name="scores_changes_csv"),
-    path("groups/", comparisons.scores_groups, name="scores_groups"),
-    path("groups.csv", comparisons.scores_groups_csv, name="scores_groups_csv"),
-    path("quality/", quality.scores_quality, name="scores_quality"),
-    path("quality.csv", quality.scores_quality_csv, name="scores_quality_csv"),
-    path(CALCULATE, quality.scores_quality_calculate, name="scores_quality_calculate"),
-    path("benchmark/", benchmarks.scores_benchmark, name="scores_benchmark"),
-    path(IMPORT, benchmarks.scores_benchmark_import, name="scores_benchmark_import"),
-    path(
-        f"{IMPORT}save/",
-        benchmarks.scores_benchmark_import_save,
-        name="scores_benchmark_import_save",
-    ),
-    path(
-        "benchmark/template.csv",
-        benchmarks.scores_benchmark_template,
-        name="scores_benchmark_template",
-    ),
-    path(
-        "benchmark/withdraw/",
-        benchmarks.scores_benchmark_withdraw,
-        name="scores_benchmark_withdraw",
-    ),
-    path(
-        "quality/report/", quality.scores_quality_report, name="scores_quality_report"
-    ),
-    path(ITEM, quality.scores_quality_item, name="scores_quality_item"),
+    page("", scores.scores_table),
+    page("rates/", comparisons.scores_rates),
+    page("rates.csv", comparisons.scores_rates_csv),
+    page("changes/", comparisons.scores_changes),
+    page("changes.csv", comparisons.scores_changes_csv),
+    page("groups/", comparisons.scores_groups),
+    page("groups.csv", comparisons.scores_groups_csv),
+    page("quality/", quality.scores_quality),
+    page("quality.csv", quality.scores_quality_csv),
+    page(CALCULATE, quality.scores_quality_calculate),
+    page("benchmark/", benchmarks.scores_benchmark),
+    page(IMPORT, benchmarks.scores_benchmark_import),
+    page(f"{IMPORT}save/", benchmarks.scores_benchmark_import_save),
+    page("benchmark/template.csv", benchmarks.scores_benchmark_template),
+    page("benchmark/withdraw/", benchmarks.scores_benchmark_withdraw),
+    page("quality/report/", quality.scores_quality_report),
+    page(ITEM, quality.scores_quality_item),
 ]
 
 ARCHIVE, REPORT = "reports/<int:archive>/", "schools/<int:school>/"
 reports_urls = [
-    path("reports/", archives.scores_reports, name="scores_reports"),
-    path(f"{ARCHIVE}file/", archives.scores_reports_file, name="scores_reports_file"),
-    path(
-        f"{ARCHIVE}delete/",
-        archives.scores_reports_delete,
-        name="scores_reports_delete",
-    ),
+    page("reports/", archives.scores_reports),
+    page(f"{ARCHIVE}file/", archives.scores_reports_file),
+    page(f"{ARCHIVE}delete/", archives.scores_reports_delete),
     path(REPORT, scores.school_report_page, name="school_report"),
-    path(f"{REPORT}report.pdf", scores.school_report_pdf, name="school_report_pdf"),
+    page(f"{REPORT}report.pdf", scores.school_report_pdf),
 ]
 
 CODEBOOK = "<int:pk>/codebook.csv"
 exports_urls = [
-    path("", exports.export_list, name="export_list"),
-    path("new/", exports.export_new, name="export_new"),
-    path("panel/", exports.export_panel, name="export_panel"),
-    path("return/", exports.export_return, name="export_return"),
-    path("projects/", projects.project_list, name="project_list"),
-    path("projects/new/", projects.project_new, name="project_new"),
-    path("projects/<int:pk>/", projects.project_detail, name="project_detail"),
-    path("projects/<int:pk>/file/", projects.project_file, name="project_file"),
-    path("projects/<int:pk>/keys/", projects.project_keys, name="project_keys"),
-    path("projects/<int:pk>/end/", projects.project_end, name="project_end"),
-    path("<int:pk>/", exports.export_detail, name="export_detail"),
-    path("<int:pk>/file/", exports.export_download, name="export_download"),
-    path("<int:pk>/codebook/", exports.export_codebook, name="export_codebook"),
-    path(CODEBOOK, exports.export_codebook_table, name="export_codebook_table"),
-    path("<int:pk>/documents/", exports.export_documents, name="export_documents"),
-    path("<int:pk>/delete/", exports.export_delete, name="export_delete"),
+    page("", exports.export_list),
+    page("new/", exports.export_new),
+    page("panel/", exports.export_panel),
+    page("return/", exports.export_return),
+    page("projects/", projects.project_list),
+    page("projects/new/", projects.project_new),
+    page("projects/<int:pk>/", projects.project_detail),
+    page("projects/<int:pk>/file/", projects.project_file),
+    page("projects/<int:pk>/keys/", projects.project_keys),
+    page("projects/<int:pk>/end/", projects.project_end),
+    page("<int:pk>/", exports.export_detail),
+    page("<int:pk>/file/", exports.export_download),
+    page("<int:pk>/codebook/", exports.export_codebook),
+    page(CODEBOOK, exports.export_codebook_table),
+    page("<int:pk>/documents/", exports.export_documents),
+    page("<int:pk>/delete/", exports.export_delete),
 ]
 
 ROUND = "administrations/<int:pk>/"
 urlpatterns = [
-    path("", console_home, name="console_home"),
-    path("schools/", school_list, name="school_list"),
-    path("search/", console_search, name="console_search"),
-    path(ROUND, administration_detail, name="administration_detail"),
+    page("", console_home),
+    page("schools/", school_list),
+    page("search/", console_search),
+    page(ROUND, administration_detail),
     path("rates/", include(rates_urls)),
-    path("results/", results.results_list, name="results_list"),
+    page("results/", results.results_list),
     path("results/<int:pk>/", include([*results_urls, *reports_urls])),
     path("results/<int:pk>/scores/", include(scores_urls)),
-    path("results/<int:pk>/scores.csv", scores.scores_csv, name="scores_csv"),
+    page("results/<int:pk>/scores.csv", scores.scores_csv),
     path("exports/", include(exports_urls)),
 ]

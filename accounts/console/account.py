@@ -14,12 +14,7 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme, urlencode
 from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import (
-    require_http_methods,
-    require_POST,
-    require_safe,
-)
+from django.views.decorators.http import require_POST, require_safe
 
 from accounts import second_factor, sessions
 from accounts.access import signed_in
@@ -60,8 +55,6 @@ def choose_language(request: StaffRequest) -> HttpResponse:
 
 
 @signed_in
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def second_factor_set_up(request: StaffRequest) -> HttpResponse:
     """Set up the second factor for the first time or on another device.
 
@@ -103,8 +96,6 @@ def second_factor_set_up(request: StaffRequest) -> HttpResponse:
 
 
 @signed_in
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def recovery_codes_new(request: StaffRequest) -> HttpResponse:
     if not second_factor.is_set_up(request.user):
         raise Http404

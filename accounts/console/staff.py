@@ -12,11 +12,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.http import (
-    require_http_methods,
-    require_POST,
-    require_safe,
-)
+from django.views.decorators.http import require_POST, require_safe
 
 from accounts import forms, invitations, second_factor
 from accounts.access import needs
@@ -138,7 +134,6 @@ def membership_reset_second_factor(request: StaffRequest, pk: int) -> HttpRespon
 
 
 @needs(MANAGE)
-@require_http_methods(["GET", "HEAD", "POST"])
 def staff_invite(request: StaffRequest) -> HttpResponse:
     permissions = request.permissions
     if request.htmx:

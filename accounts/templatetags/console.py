@@ -15,6 +15,7 @@ from django import template
 from django.conf import settings
 from django.template import TemplateDoesNotExist
 from django.template.loader import select_template
+from django.template.loader_tags import BLOCK_CONTEXT_KEY
 from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -167,6 +168,14 @@ def crumbs(content: str) -> SafeString:
         _("Where you are"),
         content,
     )
+
+
+@register.simple_tag(takes_context=True)
+def heading_text(context: template.Context) -> SafeString:
+    """Render the block `heading` once more, as the title of a page without its own."""
+    blocks = context.render_context[BLOCK_CONTEXT_KEY]
+    with context.push():
+        return blocks.get_block("heading").nodelist.render(context)
 
 
 @register.simple_tag

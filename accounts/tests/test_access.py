@@ -4,6 +4,7 @@ from django.http import HttpResponse
 from django.test import Client
 from django.urls import path
 
+from accounts import access
 from accounts.access import ANYONE, SIGNED_IN, AccessMiddleware, needs, under
 from accounts.models import AuditEntry, District, School, User
 from accounts.permissions import Capability
@@ -170,3 +171,17 @@ def test_a_staff_session_does_not_open_a_survey(staff, client):
     client.cookies["sessionid"] = mine
 
     assert client.get("/console/").status_code == 302
+
+
+def test_pages_of_staff_take_forms_and_no_other_methods(staff, client, monkeypatch):
+    log_in(client, staff.dana)
+
+    refused = client.put("/console/staff/invite/")
+
+    assert refused.status_code == 405
+    assert refused["Allow"] == "GET, HEAD, POST"
+    # Users whom the rule refuses are not told which methods there are.
+    assert Client().put("/console/staff/invite/").status_code == 302
+    # Without the refusal, a view would take it.
+    monkeypatch.setattr(access, "METHODS", (*access.METHODS, "PUT"))
+    assert client.put("/console/staff/invite/").status_code == 200

@@ -19,10 +19,19 @@ from dataclasses import dataclass, field
 from email.utils import formatdate
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from survey.simulation.oneroster_objects import COLLECTIONS, Json, schools_and_roles
+Json = dict[str, Any]
 
+COLLECTIONS = (
+    "orgs",
+    "academicSessions",
+    "users",
+    "classes",
+    "enrollments",
+    "demographics",
+)
 VERSIONS = ("/ims/oneroster/v1p1/", "/ims/oneroster/rostering/v1p2/")
 
 
@@ -378,3 +387,9 @@ class Handler(BaseHTTPRequestHandler):
                 time.sleep(part / faults.bytes_per_second)
         else:
             self.wfile.write(body)
+
+
+def schools_and_roles(user: Json) -> set[tuple[str, str]]:
+    if user.get("roles"):
+        return {(role["org"]["sourcedId"], role["role"]) for role in user["roles"]}
+    return {(org["sourcedId"], user.get("role", "")) for org in user.get("orgs", [])}

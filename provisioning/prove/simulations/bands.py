@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import os
-
-from provisioning.commands import ROOT, command_parser, conclude, output_of, step
-from provisioning.in_django import arguments_for
-from provisioning.installation.environment import (
-    PRODUCTION,
-    PYTHON,
-    prepare_environment,
-)
+from provisioning.commands import command_parser, conclude
+from provisioning.prove.simulations.process import simulated_figures
 
 # Of all schools.
 MOST_WRONG = 0.10
@@ -31,21 +23,9 @@ def main() -> int:
         " doubts with those of the rule before: all bands of the 95 % interval.",
         simulations=(40, "of surveys, for each share"),
     ).parse_args()
-    prepare_environment(PRODUCTION)
-    with step("Simulating surveys"):
-        output = output_of(
-            [
-                PYTHON,
-                *arguments_for(
-                    "prove.simulations.simulated_bands.simulate",
-                    simulations=options.simulations,
-                ),
-            ],
-            failing="The simulation failed",
-            cwd=ROOT,
-            env={**os.environ, "DJANGO_SETTINGS_MODULE": "settings.test"},
-        )
-    figures = json.loads(output.splitlines()[-1])
+    figures = simulated_figures(
+        "simulated_bands", "Simulating surveys", simulations=options.simulations
+    )
     return conclude(figures, shortcomings(figures))
 
 

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
-from provisioning.commands import ROOT, command_parser, conclude, output_of, step
-from provisioning.installation.environment import (
-    PRODUCTION,
-    PYTHON,
-    prepare_environment,
-)
+from provisioning.commands import command_parser, conclude
+from provisioning.prove.simulations.process import simulated_figures
 
 # Of measures without a different item: those in which an item is called different.
 # That of the test is 5 %, and that of 200 simulations has a standard error of 1.5 %.
@@ -29,17 +23,11 @@ def main() -> int:
         " those that are found.",
         simulations=(200, "of each kind of measure"),
     ).parse_args()
-    prepare_environment(PRODUCTION)
-    with step(f"Simulating {options.simulations} measures of each kind"):
-        output = output_of(
-            [
-                *(PYTHON, "-m", "provisioning.prove.simulations.simulated_diagnostics"),
-                str(options.simulations),
-            ],
-            failing="The simulation failed",
-            cwd=ROOT,
-        )
-    figures = json.loads(output.splitlines()[-1])
+    figures = simulated_figures(
+        "simulated_diagnostics",
+        f"Simulating {options.simulations} measures of each kind",
+        simulations=options.simulations,
+    )
     return conclude(figures, shortcomings(figures))
 
 

@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import os
-
-from provisioning.commands import ROOT, command_parser, conclude, output_of, step
-from provisioning.in_django import arguments_for
-from provisioning.installation.environment import (
-    PRODUCTION,
-    PYTHON,
-    prepare_environment,
-)
+from provisioning.commands import command_parser, conclude
+from provisioning.prove.simulations.process import simulated_figures
 
 # Of items that have not moved.
 MOST_FLAGGED = 0.05
@@ -31,21 +23,9 @@ def main() -> int:
         " without.",
         replications=(200, "of each pair of waves"),
     ).parse_args()
-    prepare_environment(PRODUCTION)
-    with step("Simulating waves"):
-        output = output_of(
-            [
-                PYTHON,
-                *arguments_for(
-                    "prove.simulations.simulated_drift.simulate",
-                    replications=options.replications,
-                ),
-            ],
-            failing="The simulation failed",
-            cwd=ROOT,
-            env={**os.environ, "DJANGO_SETTINGS_MODULE": "settings.test"},
-        )
-    figures = json.loads(output.splitlines()[-1])
+    figures = simulated_figures(
+        "simulated_drift", "Simulating waves", replications=options.replications
+    )
     return conclude(figures, shortcomings(figures))
 
 

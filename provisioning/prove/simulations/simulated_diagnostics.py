@@ -1,13 +1,11 @@
 """Simulate measures with and without a fault, and diagnose them. Runs in .venv.
 
-Prints a line of JSON with shares of measures. "False" are measures without a fault in
-which one is found, "power" those with a fault that is found.
+Returns shares of measures. "False" are measures without a fault in which one is found,
+"power" those with a fault that is found.
 """
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -31,43 +29,35 @@ REPEATED = 0.5
 RELATED = 0.3
 
 
-def main(simulations: int) -> None:
+def simulate(*, simulations: int) -> dict[str, float]:
     def share(has_finding: Callable[[np.random.Generator], bool]) -> float:
         findings = [has_finding(np.random.default_rng(n)) for n in range(simulations)]
         return round(float(np.mean(findings)), 4)
 
-    print(
-        json.dumps(
-            {
-                "simulations": simulations,
-                "dif_false_200": share(lambda r: bool(different(r, 200))),
-                "dif_false_500": share(lambda r: bool(different(r, 500))),
-                "dif_false_significant": share(
-                    lambda r: bool((compared(r, 500).adjusted <= dif.LEVEL).any())
-                ),
-                "dif_false_unadjusted": share(
-                    lambda r: bool((compared(r, 500).p_values <= dif.LEVEL).any())
-                ),
-                "dif_power_200": share(lambda r: 0 in different(r, 200, MOVED)),
-                "dif_power_500": share(lambda r: 0 in different(r, 500, MOVED)),
-                "dif_false_beside_another": share(
-                    lambda r: bool(significant(r, purified=True) - {0})
-                ),
-                "dif_false_unpurified": share(
-                    lambda r: bool(significant(r, purified=False) - {0})
-                ),
-                "q3_false_200": share(lambda r: bool(dependent(r, 200))),
-                "q3_false_1000": share(lambda r: bool(dependent(r, 1000))),
-                "q3_power": share(
-                    lambda r: (0, 1) in dependent(r, 1000, repeated=REPEATED)
-                ),
-                "dimension_false": share(lambda r: eigenvalue(r, 1) > MOST_EIGENVALUE),
-                "dimension_power": share(
-                    lambda r: eigenvalue(r, RELATED) > MOST_EIGENVALUE
-                ),
-            }
-        )
-    )
+    return {
+        "simulations": simulations,
+        "dif_false_200": share(lambda r: bool(different(r, 200))),
+        "dif_false_500": share(lambda r: bool(different(r, 500))),
+        "dif_false_significant": share(
+            lambda r: bool((compared(r, 500).adjusted <= dif.LEVEL).any())
+        ),
+        "dif_false_unadjusted": share(
+            lambda r: bool((compared(r, 500).p_values <= dif.LEVEL).any())
+        ),
+        "dif_power_200": share(lambda r: 0 in different(r, 200, MOVED)),
+        "dif_power_500": share(lambda r: 0 in different(r, 500, MOVED)),
+        "dif_false_beside_another": share(
+            lambda r: bool(significant(r, purified=True) - {0})
+        ),
+        "dif_false_unpurified": share(
+            lambda r: bool(significant(r, purified=False) - {0})
+        ),
+        "q3_false_200": share(lambda r: bool(dependent(r, 200))),
+        "q3_false_1000": share(lambda r: bool(dependent(r, 1000))),
+        "q3_power": share(lambda r: (0, 1) in dependent(r, 1000, repeated=REPEATED)),
+        "dimension_false": share(lambda r: eigenvalue(r, 1) > MOST_EIGENVALUE),
+        "dimension_power": share(lambda r: eigenvalue(r, RELATED) > MOST_EIGENVALUE),
+    }
 
 
 def answers(
@@ -139,7 +129,3 @@ def eigenvalue(random: np.random.Generator, related: float) -> float:
     thresholds = calibrate(table).thresholds
     contrast = first_contrast(table, thresholds, measure_people(table, thresholds))
     return contrast.eigenvalue if contrast else float("nan")
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]))

@@ -8,11 +8,7 @@ from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.http import (
-    require_http_methods,
-    require_POST,
-    require_safe,
-)
+from django.views.decorators.http import require_POST, require_safe
 
 from accounts.access import needs
 from accounts.console.listing import Listing
@@ -48,7 +44,6 @@ def project_list(request: StaffRequest) -> HttpResponse:
 
 
 @needs(Capability.MANAGE_PROJECTS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def project_new(request: StaffRequest) -> HttpResponse:
     form = ProjectApprovalForm(
         request.POST if request.method == "POST" else None, user=request.user
@@ -70,7 +65,6 @@ def project_detail(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 @needs(Capability.MANAGE_PROJECTS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def project_file(request: StaffRequest, pk: int) -> HttpResponse:
     """Request a file of responses with project keys in place of IDs."""
     project = _running_project_or_404(pk)
@@ -85,7 +79,6 @@ def project_file(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 @needs(Capability.MANAGE_PROJECTS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def project_keys(request: StaffRequest, pk: int) -> HttpResponse:
     """Request the key table of the people in the project's files."""
     project = _running_project_or_404(pk)

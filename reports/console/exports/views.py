@@ -12,13 +12,7 @@ from django.http import Http404, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import (
-    require_GET,
-    require_http_methods,
-    require_POST,
-    require_safe,
-)
+from django.views.decorators.http import require_GET, require_POST, require_safe
 
 from accounts import forms
 from accounts.access import needs
@@ -95,7 +89,6 @@ def export_list(request: StaffRequest) -> HttpResponse:
 
 
 @needs(Capability.SEE_RESPONSES)
-@require_http_methods(["GET", "HEAD", "POST"])
 def export_new(request: StaffRequest) -> HttpResponse:
     form = partial(
         ExportForm, permissions=request.permissions, initial=chosen_in_address(request)
@@ -104,7 +97,6 @@ def export_new(request: StaffRequest) -> HttpResponse:
 
 
 @needs(Capability.SEE_RESPONSES)
-@require_http_methods(["GET", "HEAD", "POST"])
 def export_panel(request: StaffRequest) -> HttpResponse:
     form = partial(
         PanelForm,
@@ -168,8 +160,6 @@ def may_return(permissions: Permissions) -> bool:
 
 
 @needs(Capability.SEE_RESPONSES)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def export_return(request: StaffRequest) -> HttpResponse:
     """Request the archive of a district; the answer alone shows its password."""
     if not may_return(request.permissions):

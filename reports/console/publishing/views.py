@@ -13,7 +13,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.template.loader import render_to_string
 from django.utils import translation
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_safe
 
 from accounts.access import needs
 from accounts.folded_text import fold
@@ -55,7 +55,6 @@ def to_publish_or_404(permissions: Permissions, pk: int) -> Administration:
 
 
 @needs(Capability.PUBLISH_RESULTS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def publishing(request: StaffRequest, pk: int) -> HttpResponse:
     """Show what is published, and publish the results of an administration."""
     administration = to_publish_or_404(request.permissions, pk)
@@ -207,7 +206,6 @@ def _names(
 
 
 @needs(Capability.PUBLISH_RESULTS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def publishing_withdraw(
     request: StaffRequest, pk: int, publication: int
 ) -> HttpResponse:

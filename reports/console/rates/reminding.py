@@ -9,7 +9,6 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
-from django.views.decorators.http import require_http_methods
 
 from accounts.access import needs
 from accounts.http import StaffRequest
@@ -22,7 +21,6 @@ from survey.models import Administration
 
 
 @needs(Capability.MANAGE_STAFF)
-@require_http_methods(["GET", "HEAD", "POST"])
 def rates_remind(request: StaffRequest, pk: int) -> HttpResponse:
     """Say who gets an e-mail, and send it when the user has agreed."""
     permissions = request.permissions

@@ -9,8 +9,6 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods
 
 from accounts.access import needs
 from accounts.http import StaffRequest
@@ -34,8 +32,6 @@ LONGEST_KEY = 19
 
 
 @needs(Capability.SEE_RESPONSES)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def results_comments(request: StaffRequest, pk: int) -> HttpResponse:
     """Show what people wrote, release sentences and withdraw them.
 

@@ -12,11 +12,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.text import slugify
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.http import (
-    require_GET,
-    require_http_methods,
-    require_POST,
-)
+from django.views.decorators.http import require_GET, require_POST
 
 from accounts import forms
 from accounts.access import needs
@@ -92,7 +88,6 @@ class ArchiveForm(forms.Form):
 
 
 @needs(Capability.SEE_RESULTS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def scores_reports(request: StaffRequest, pk: int) -> HttpResponse:
     """Order an archive, and list those that the user ordered."""
     administration = _administration_or_404(request, pk)

@@ -9,11 +9,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.http import (
-    require_http_methods,
-    require_POST,
-    require_safe,
-)
+from django.views.decorators.http import require_POST, require_safe
 
 from accounts import forms
 from accounts.access import needs
@@ -73,7 +69,6 @@ class BenchmarkFileForm(ReasonForm):
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def scores_benchmark(request: StaffRequest, pk: int) -> HttpResponse:
     """Choose the administration to which others are compared, with a reason."""
     page = page_to_decide_or_404(request, pk)
@@ -96,7 +91,6 @@ def scores_benchmark(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def scores_benchmark_import(request: StaffRequest, pk: int) -> HttpResponse:
     """Check a file with a published benchmark, and show it; nothing is stored."""
     # It needs SciPy, which takes 0.5 s and 40 MB: not in each web server.
@@ -157,7 +151,6 @@ def scores_benchmark_import_save(request: StaffRequest, pk: int) -> HttpResponse
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def scores_benchmark_withdraw(request: StaffRequest, pk: int) -> HttpResponse:
     """Undo the import of a benchmark, with a reason."""
     page = page_to_decide_or_404(request, pk)

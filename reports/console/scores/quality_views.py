@@ -7,11 +7,7 @@ from django.db import transaction
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.http import (
-    require_http_methods,
-    require_POST,
-    require_safe,
-)
+from django.views.decorators.http import require_POST, require_safe
 
 from accounts.access import needs
 from accounts.audit import record
@@ -70,7 +66,6 @@ def scores_quality_report(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def scores_quality_item(
     request: StaffRequest, pk: int, measure: str, item: str
 ) -> HttpResponse:

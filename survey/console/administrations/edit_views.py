@@ -7,7 +7,6 @@ from django.core.exceptions import ValidationError
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods
 
 from accounts.access import needs
 from accounts.http import StaffRequest
@@ -45,7 +44,6 @@ AGAIN = "again"
 
 
 @needs(C.MANAGE_SURVEYS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def administration_change(request: StaffRequest, pk: int) -> HttpResponse:
     permissions = request.permissions
     administration = own_administration_or_404(permissions, pk)
@@ -89,7 +87,6 @@ def _everywhere(owner: District | None) -> str:
 
 
 @needs(C.MANAGE_SURVEYS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def administration_close(request: StaffRequest, pk: int) -> HttpResponse:
     administration = own_administration_or_404(
         request.permissions, pk, with_modules=True
@@ -120,7 +117,6 @@ def administration_close(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 @needs(C.MANAGE_SURVEYS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def administration_reopen(request: StaffRequest, pk: int) -> HttpResponse:
     administration = own_administration_or_404(request.permissions, pk)
     initial = {"seen": administration.changes}
@@ -158,7 +154,6 @@ def administration_reopen(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 @needs(C.MANAGE_SURVEYS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def administration_remove(request: StaffRequest, pk: int) -> HttpResponse:
     administration = own_administration_or_404(
         request.permissions, pk, with_modules=True

@@ -11,7 +11,6 @@ from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
-from django.views.decorators.http import require_http_methods
 
 from accounts import forms
 from accounts.access import needs
@@ -91,7 +90,6 @@ class ModuleForm(forms.Form):
 
 
 @needs(C.MANAGE_SURVEYS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def administration_modules(request: StaffRequest, pk: int) -> HttpResponse:
     """Show the modules of a round that the user may see; add one, or change it.
 

@@ -20,7 +20,6 @@ from django.utils import timezone
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
-from django.views.decorators.http import require_http_methods
 
 from accounts.access import needs
 from accounts.http import StaffRequest
@@ -110,7 +109,6 @@ SUGGESTED = "suggested"
 
 
 @needs(C.MANAGE_SURVEYS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def administration_open(request: StaffRequest) -> HttpResponse:
     """Begin a draft with the first step."""
     draft = Draft()
@@ -121,7 +119,6 @@ def administration_open(request: StaffRequest) -> HttpResponse:
 
 
 @needs(C.MANAGE_SURVEYS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def administration_open_step(
     request: StaffRequest, draft: str, step: str
 ) -> HttpResponse:

@@ -10,7 +10,6 @@ from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.http import require_http_methods
 
 from accounts import forms
 from accounts.access import needs
@@ -161,7 +160,6 @@ def posted(request: StaffRequest) -> QueryDict | None:
 
 
 @needs(C.MANAGE_SURVEYS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def administration_retention(request: StaffRequest, pk: int) -> HttpResponse:
     """Show how long data are kept, what holds them, and change the periods."""
     administration = visible_round_or_404(request, pk)
@@ -211,7 +209,6 @@ def administration_retention(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 @needs(C.MANAGE_SURVEYS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def administration_hold(request: StaffRequest, pk: int) -> HttpResponse:
     """Place a hold of the state, or of a district that takes part."""
     administration = visible_round_or_404(request, pk)
@@ -260,7 +257,6 @@ def hold_places(
 
 
 @needs(C.MANAGE_SURVEYS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def administration_hold_lift(request: StaffRequest, pk: int, hold: int) -> HttpResponse:
     administration = visible_round_or_404(request, pk)
     holds = administration.holds.visible_to(request.permissions)
@@ -291,7 +287,6 @@ def administration_hold_lift(request: StaffRequest, pk: int, hold: int) -> HttpR
 
 
 @needs(C.MANAGE_SURVEYS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def administration_destroy(request: StaffRequest, pk: int, kind: str) -> HttpResponse:
     """Count what would be destroyed, and destroy it once confirmed."""
     if kind not in DataKind.values:

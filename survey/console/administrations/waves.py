@@ -9,7 +9,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_safe
 
 from accounts import forms
 from accounts.access import needs
@@ -61,7 +61,6 @@ def wave_list(request: StaffRequest) -> HttpResponse:
 
 
 @needs(C.MANAGE_SURVEYS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def wave_create(request: StaffRequest) -> HttpResponse:
     form = NewWaveForm(request.POST or None, permissions=request.permissions)
     if form.is_bound and form.is_valid():
@@ -85,7 +84,6 @@ def wave_create(request: StaffRequest) -> HttpResponse:
 
 
 @needs(C.MANAGE_SURVEYS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def wave_rename(request: StaffRequest, pk: int) -> HttpResponse:
     wave = _own_wave_or_404(request, pk)
     form = WaveForm(request.POST or None, initial={"name": wave.name})
@@ -110,7 +108,6 @@ def wave_rename(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 @needs(C.MANAGE_SURVEYS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def wave_delete(request: StaffRequest, pk: int) -> HttpResponse:
     wave = _own_wave_or_404(request, pk)
     problems: list[str] = []

@@ -12,11 +12,7 @@ from django.utils import timezone
 from django.utils.text import get_text_list
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.http import (
-    require_http_methods,
-    require_POST,
-    require_safe,
-)
+from django.views.decorators.http import require_POST, require_safe
 
 from accounts import forms
 from accounts.access import needs
@@ -140,7 +136,6 @@ def calendar_list(request: StaffRequest) -> HttpResponse:
 
 
 @needs(MANAGE)
-@require_http_methods(["GET", "HEAD", "POST"])
 def calendar_add(request: StaffRequest) -> HttpResponse:
     owners = owners_for(request.permissions)
     form = HolidayForm(request.POST or None, owners=owners)
@@ -205,7 +200,6 @@ def calendar_us_holidays(request: StaffRequest) -> HttpResponse:
 
 
 @needs(MANAGE)
-@require_http_methods(["GET", "HEAD", "POST"])
 def calendar_weekend(request: StaffRequest) -> HttpResponse:
     if not request.permissions.places(MANAGE).state:
         raise Http404

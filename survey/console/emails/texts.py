@@ -8,12 +8,7 @@ from django.db import transaction
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import (
-    require_http_methods,
-    require_POST,
-    require_safe,
-)
+from django.views.decorators.http import require_POST, require_safe
 
 from accounts import audit
 from accounts.access import needs
@@ -43,8 +38,6 @@ MAX_PEOPLE_SHOWN = 20
 
 
 @needs(C.MANAGE_SURVEYS)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def emails_text(
     request: StaffRequest, pk: int, step: int, language: str
 ) -> HttpResponse:
@@ -105,7 +98,6 @@ def languages_of(step: EmailStep, administration: Administration) -> dict[str, s
 
 
 @needs(C.MANAGE_SURVEYS)
-@never_cache
 @require_POST
 def emails_test(
     request: StaffRequest, pk: int, step: int, language: str
@@ -121,7 +113,6 @@ def emails_test(
 
 
 @needs(C.MANAGE_SURVEYS)
-@never_cache
 @require_safe
 def emails_preview(request: StaffRequest, pk: int, step: int) -> HttpResponse:
     """Show an e-mail as a chosen person gets it, with an example of a code."""

@@ -12,11 +12,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
-from django.views.decorators.http import (
-    require_http_methods,
-    require_POST,
-    require_safe,
-)
+from django.views.decorators.http import require_POST, require_safe
 
 from accounts.access import needs
 from accounts.http import StaffRequest
@@ -128,7 +124,6 @@ def _languages_of(step: EmailStep) -> list[tuple[str, str]]:
 
 
 @needs(C.MANAGE_SURVEYS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def emails_plan(request: StaffRequest, pk: int) -> HttpResponse:
     administration = own_administration_or_404(request.permissions, pk)
     schedule = find_schedule(administration)
@@ -170,7 +165,6 @@ def _planned(schedule: EmailSchedule | None) -> dict[str, object]:
 
 
 @needs(C.MANAGE_SURVEYS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def emails_confirm(request: StaffRequest, pk: int) -> HttpResponse:
     administration = own_administration_or_404(request.permissions, pk)
     schedule = schedule_or_404(administration)

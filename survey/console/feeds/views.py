@@ -9,11 +9,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.views.decorators.http import (
-    require_http_methods,
-    require_POST,
-    require_safe,
-)
+from django.views.decorators.http import require_POST, require_safe
 
 from accounts.access import needs
 from accounts.console.listing import Listing
@@ -112,7 +108,6 @@ def feed_detail(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 @needs(MANAGE)
-@require_http_methods(["GET", "HEAD", "POST"])
 def feed_create(request: StaffRequest) -> HttpResponse:
     """Ask for district and kind, then lead to the form that fits."""
     form = NewFeedForm(request.POST or None, permissions=request.permissions)
@@ -123,7 +118,6 @@ def feed_create(request: StaffRequest) -> HttpResponse:
 
 
 @needs(MANAGE)
-@require_http_methods(["GET", "HEAD", "POST"])
 def feed_create_for(request: StaffRequest, district: int, kind: str) -> HttpResponse:
     owner = get_object_or_404(request.permissions.districts(MANAGE), pk=district)
     if kind not in RosterFeed.Kind.values:
@@ -160,7 +154,6 @@ def feed_create_for(request: StaffRequest, district: int, kind: str) -> HttpResp
 
 
 @needs(MANAGE)
-@require_http_methods(["GET", "HEAD", "POST"])
 def feed_change(request: StaffRequest, pk: int) -> HttpResponse:
     feed = feed_or_404(request, pk)
     form = FeedForm(
@@ -190,7 +183,6 @@ def feed_change(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 @needs(MANAGE)
-@require_http_methods(["GET", "HEAD", "POST"])
 def feed_remove(request: StaffRequest, pk: int) -> HttpResponse:
     feed = feed_or_404(request, pk)
     form = RemoveFeedForm(request.POST or None, feed=feed)

@@ -13,12 +13,7 @@ from django.urls import reverse
 from django.utils.text import slugify
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import (
-    require_http_methods,
-    require_POST,
-    require_safe,
-)
+from django.views.decorators.http import require_POST, require_safe
 
 from accounts.access import needs
 from accounts.console.listing import Listing
@@ -85,8 +80,6 @@ class CardOptions(FormatOptions, total=False):
 
 
 @needs(C.SEE_IDENTITIES)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def cards_list(request: StaffRequest, pk: int) -> HttpResponse:
     """Order cards of a school and list its sets; without a school, choose one."""
     administration = administration_or_404(request.permissions, pk, C.SEE_IDENTITIES)
@@ -259,7 +252,6 @@ def _order_cards(
 
 
 @needs(C.SEE_IDENTITIES)
-@never_cache
 @require_POST
 def cards_of_one(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
     """Print one person's card again, or e-mail the code.
@@ -287,7 +279,6 @@ def cards_of_one(request: StaffRequest, pk: int, respondent: int) -> HttpRespons
 
 
 @needs(C.SEE_IDENTITIES)
-@never_cache
 @require_safe
 def cards_detail(request: StaffRequest, pk: int, card_set: int) -> HttpResponse:
     administration = administration_or_404(request.permissions, pk, C.SEE_IDENTITIES)
@@ -318,7 +309,6 @@ def _reason_not_made_again(card_set: CardSet) -> str:
 
 
 @needs(C.SEE_IDENTITIES)
-@never_cache
 @require_POST
 def cards_again(request: StaffRequest, pk: int, card_set: int) -> HttpResponse:
     """Start the job again after it was cancelled or failed."""
@@ -361,8 +351,6 @@ def _file_stem(card_set: CardSet) -> str:
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def cards_reissue(request: StaffRequest, pk: int) -> HttpResponse:
     """Issue new codes and cards to a school, a grade or a class."""
     administration = administration_or_404(request.permissions, pk, C.SEE_IDENTITIES)

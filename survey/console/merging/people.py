@@ -9,8 +9,6 @@ from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods
 
 from accounts import audit
 from accounts.access import needs
@@ -49,8 +47,6 @@ class Row:
 
 
 @needs(MANAGE)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def merge_people(request: StaffRequest, pk: int) -> HttpResponse:
     """List people with two records that have been started, or store what was chosen."""
     merge = merge_or_404(request, pk)

@@ -9,11 +9,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext_lazy
-from django.views.decorators.http import (
-    require_http_methods,
-    require_POST,
-    require_safe,
-)
+from django.views.decorators.http import require_POST, require_safe
 
 from accounts.access import needs
 from accounts.console.listing import Listing
@@ -64,7 +60,6 @@ def merge_list(request: StaffRequest) -> HttpResponse:
 
 
 @needs(MANAGE)
-@require_http_methods(["GET", "HEAD", "POST"])
 def merge_new(request: StaffRequest) -> HttpResponse:
     """Choose two districts, or with `?district=` two of its schools."""
     district = _chosen_district(request)

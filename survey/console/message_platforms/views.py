@@ -12,12 +12,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.text import slugify
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.http import (
-    require_GET,
-    require_http_methods,
-    require_POST,
-    require_safe,
-)
+from django.views.decorators.http import require_GET, require_POST, require_safe
 
 from accounts import audit, forms
 from accounts.access import needs
@@ -68,7 +63,6 @@ def platform_list(request: StaffRequest) -> HttpResponse:
 
 
 @needs(C.MANAGE_SURVEYS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def platform_create(request: StaffRequest) -> HttpResponse:
     form = PlatformForm(request.POST or None, permissions=request.permissions)
     if form.is_bound and form.is_valid():
@@ -121,7 +115,6 @@ def platform_key_revoke(request: StaffRequest, pk: int, key: int) -> HttpRespons
 
 
 @needs(C.MANAGE_SURVEYS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def platform_remove(request: StaffRequest, pk: int) -> HttpResponse:
     platform = _platform_or_404(request, pk)
     if request.method == "POST":

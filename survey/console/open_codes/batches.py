@@ -5,12 +5,7 @@ from __future__ import annotations
 from django.core.exceptions import ValidationError
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import (
-    require_http_methods,
-    require_POST,
-    require_safe,
-)
+from django.views.decorators.http import require_POST, require_safe
 
 from accounts.access import needs
 from accounts.http import StaffRequest
@@ -31,8 +26,6 @@ MOST_SHOWN = 5
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def open_codes_all(request: StaffRequest, pk: int) -> HttpResponse:
     """Order a code for each school that has none."""
     administration = administration_or_404(request.permissions, pk, C.MANAGE_ROSTERS)
@@ -71,7 +64,6 @@ def open_codes_all(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
 @require_safe
 def open_codes_batch(request: StaffRequest, pk: int, batch: int) -> HttpResponse:
     administration = administration_or_404(request.permissions, pk, C.MANAGE_ROSTERS)
@@ -84,7 +76,6 @@ def open_codes_batch(request: StaffRequest, pk: int, batch: int) -> HttpResponse
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
 @require_POST
 def open_codes_batch_again(request: StaffRequest, pk: int, batch: int) -> HttpResponse:
     """Create the codes that are missing after a failure."""

@@ -8,12 +8,7 @@ from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.text import slugify
 from django.utils.translation import gettext as _
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import (
-    require_http_methods,
-    require_POST,
-    require_safe,
-)
+from django.views.decorators.http import require_POST, require_safe
 
 from accounts.access import needs
 from accounts.console.listing import Listing
@@ -34,8 +29,6 @@ Format = OpenCodeFile.Format
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def open_code_files(request: StaffRequest, pk: int) -> HttpResponse:
     """Order posters, letters and lists, and list those made so far."""
     administration = administration_or_404(request.permissions, pk, C.MANAGE_ROSTERS)
@@ -107,7 +100,6 @@ def _order(
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
 @require_safe
 def open_code_file(request: StaffRequest, pk: int, code_file: int) -> HttpResponse:
     administration = administration_or_404(request.permissions, pk, C.MANAGE_ROSTERS)
@@ -125,7 +117,6 @@ def open_code_file(request: StaffRequest, pk: int, code_file: int) -> HttpRespon
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
 @require_POST
 def open_code_file_again(
     request: StaffRequest, pk: int, code_file: int

@@ -12,12 +12,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import (
-    require_http_methods,
-    require_POST,
-    require_safe,
-)
+from django.views.decorators.http import require_POST, require_safe
 
 from accounts import forms
 from accounts.access import needs
@@ -81,7 +76,6 @@ class StateFilter(forms.Form):
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
 @require_safe
 def open_codes_list(request: StaffRequest, pk: int) -> HttpResponse:
     """List the codes of the user's schools with their figures."""
@@ -131,8 +125,6 @@ def explanation() -> dict[str, object]:
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def open_codes_new(request: StaffRequest, pk: int) -> HttpResponse:
     """Create a code for a school; without one, choose it."""
     administration = administration_or_404(request.permissions, pk, C.MANAGE_ROSTERS)
@@ -181,7 +173,6 @@ def _choose_school(
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
 @require_safe
 def open_code_detail(request: StaffRequest, pk: int, open_code: int) -> HttpResponse:
     """Show how a code fills; htmx requests the figures again."""
@@ -213,7 +204,6 @@ def open_code_detail(request: StaffRequest, pk: int, open_code: int) -> HttpResp
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
 @require_POST
 def open_code_show(request: StaffRequest, pk: int, open_code: int) -> HttpResponse:
     """Show the code and its link once, on the next page."""
@@ -229,7 +219,6 @@ def open_code_show(request: StaffRequest, pk: int, open_code: int) -> HttpRespon
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
 @require_POST
 def open_code_publish(request: StaffRequest, pk: int, open_code: int) -> HttpResponse:
     """Show a code's link on the school's public page, or show it no more."""
@@ -258,8 +247,6 @@ def _redirect_and_show(request: StaffRequest, code: OpenCode) -> HttpResponse:
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def open_code_revoke(request: StaffRequest, pk: int, open_code: int) -> HttpResponse:
     """End a code, after a page that says what happens."""
     administration = administration_or_404(request.permissions, pk, C.MANAGE_ROSTERS)
@@ -274,8 +261,6 @@ def open_code_revoke(request: StaffRequest, pk: int, open_code: int) -> HttpResp
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def open_code_replace(request: StaffRequest, pk: int, open_code: int) -> HttpResponse:
     """Give a code new letters, after a page that says what happens."""
     administration = administration_or_404(request.permissions, pk, C.MANAGE_ROSTERS)

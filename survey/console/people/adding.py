@@ -14,8 +14,6 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, gettext_noop
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods
 
 from accounts.access import needs
 from accounts.console.listing import Listing
@@ -146,8 +144,6 @@ class NewPersonForm(RosterFieldsForm):
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def people_add(request: StaffRequest, pk: int) -> HttpResponse:
     """Show the fields of a roster's row, and invite the person."""
     administration = administration_or_404(request.permissions, pk, C.SEE_IDENTITIES)

@@ -6,7 +6,6 @@ from django.db import transaction
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404
 from django.utils.http import content_disposition_header
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from accounts import audit
@@ -23,7 +22,6 @@ def certificate_or_404(request: StaffRequest, pk: int) -> DestructionCertificate
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
 @require_GET
 def certificate_json(request: StaffRequest, certificate: int) -> HttpResponse:
     """Send the signed JSON file, and record it."""
@@ -32,7 +30,6 @@ def certificate_json(request: StaffRequest, certificate: int) -> HttpResponse:
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
 @require_GET
 def certificate_pdf(request: StaffRequest, certificate: int) -> HttpResponse:
     """Send the signed PDF file, and record it."""
@@ -41,7 +38,6 @@ def certificate_pdf(request: StaffRequest, certificate: int) -> HttpResponse:
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
 @require_GET
 def certificate_keys(request: StaffRequest) -> HttpResponse:
     """Send the public keys by which anybody verifies this installation's certificates.

@@ -7,8 +7,7 @@ from django.db import transaction
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_POST
 
 from accounts import audit
 from accounts.access import needs
@@ -31,7 +30,6 @@ SHOW_CODE_ONCE = "code_to_show"
 
 
 @needs(C.SEE_IDENTITIES)
-@never_cache
 @require_POST
 def people_code(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
     """Show a person's code once, on the next page.
@@ -58,8 +56,6 @@ def people_code(request: StaffRequest, pk: int, respondent: int) -> HttpResponse
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def people_reissue(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
     """Say what a new code means, and issue it once confirmed.
 

@@ -10,8 +10,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext_lazy
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_POST
 
 from accounts.access import needs
 from accounts.http import StaffRequest
@@ -79,8 +78,6 @@ CONSENTS = ListPages(
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def people_consent(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
     """Record the consent for one person."""
     administration = _administration_or_404(request, pk)
@@ -111,15 +108,12 @@ def people_consent(request: StaffRequest, pk: int, respondent: int) -> HttpRespo
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def people_consents(request: StaffRequest, pk: int) -> HttpResponse:
     """Check a list, and show whose consent it would record; nothing is stored."""
     return upload_list(request, _administration_or_404(request, pk), CONSENTS)
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
 @require_POST
 def people_consents_save(request: StaffRequest, pk: int) -> HttpResponse:
     """Record the consents of a list that was checked, all or none."""

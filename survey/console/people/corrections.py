@@ -12,8 +12,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_POST
 
 from accounts.access import needs
 from accounts.http import StaffRequest
@@ -68,8 +67,6 @@ class CorrectionForm(RosterFieldsForm):
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def people_correct(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
     """Correct a person's name, grade, class and e-mail, or move them."""
     administration = administration_or_404(request.permissions, pk, C.SEE_IDENTITIES)
@@ -151,8 +148,6 @@ def _may_change_email(
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def people_withdraw(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
     """Say what withdrawing means, and do it once confirmed."""
     administration = administration_or_404(request.permissions, pk, C.SEE_IDENTITIES)
@@ -164,7 +159,6 @@ def people_withdraw(request: StaffRequest, pk: int, respondent: int) -> HttpResp
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
 @require_POST
 def people_bring_back(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
     administration = administration_or_404(request.permissions, pk, C.SEE_IDENTITIES)
@@ -174,8 +168,6 @@ def people_bring_back(request: StaffRequest, pk: int, respondent: int) -> HttpRe
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def people_reopen(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
     """Say what reopening a finished survey means, and do it once confirmed."""
     administration = administration_or_404(request.permissions, pk, C.SEE_IDENTITIES)

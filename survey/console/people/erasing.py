@@ -9,12 +9,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import (
-    require_http_methods,
-    require_POST,
-    require_safe,
-)
+from django.views.decorators.http import require_POST, require_safe
 
 from accounts import audit, forms
 from accounts.access import needs
@@ -113,8 +108,6 @@ def erasable_person_or_404(
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def people_erase(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
     """Say what erasing this person means, and order it once confirmed."""
     administration = administration_or_404(request.permissions, pk, C.SEE_IDENTITIES)
@@ -153,7 +146,6 @@ def people_erase(request: StaffRequest, pk: int, respondent: int) -> HttpRespons
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
 @require_safe
 def erasure_detail(request: StaffRequest, erasure: int) -> HttpResponse:
     """Show what became of an order: how far it is, and what was deleted."""
@@ -180,8 +172,6 @@ def erasure_detail(request: StaffRequest, erasure: int) -> HttpResponse:
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def people_leavers(request: StaffRequest, pk: int) -> HttpResponse:
     """Check a list, and show whom it would erase; nothing is stored."""
     administration = erasing_administration_or_404(request, pk)
@@ -249,7 +239,6 @@ def erasing_administration_or_404(request: StaffRequest, pk: int) -> Administrat
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
 @require_POST
 def people_leavers_save(request: StaffRequest, pk: int) -> HttpResponse:
     """Order the erasing of the people of a list that was checked, all or none."""

@@ -11,8 +11,6 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods
 
 from accounts import forms
 from accounts.access import needs
@@ -109,8 +107,6 @@ class JoinForm(forms.Form):
 
 
 @needs(Capability.MANAGE_ROSTERS)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def people_join(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
     """Search another record of a person, or with `?other=` compare and join the two."""
     administration = administration_or_404(

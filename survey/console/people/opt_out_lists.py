@@ -15,12 +15,7 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext_lazy
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import (
-    require_http_methods,
-    require_POST,
-    require_safe,
-)
+from django.views.decorators.http import require_POST, require_safe
 
 from accounts import audit
 from accounts.access import needs
@@ -100,8 +95,6 @@ OPT_OUTS = ListPages(
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def people_opt_outs(request: StaffRequest, pk: int) -> HttpResponse:
     """Check a list, and show whom it would opt out; nothing is stored."""
     return upload_list(
@@ -176,7 +169,6 @@ def _schools(request: StaffRequest, administration: Administration) -> QuerySet[
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
 @require_POST
 def people_opt_outs_save(request: StaffRequest, pk: int) -> HttpResponse:
     """Opt out the people of a list that was checked, all or none."""
@@ -220,7 +212,6 @@ def save_checked(
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
 @require_safe
 def people_listed(request: StaffRequest, pk: int) -> HttpResponse:
     """Show the IDs of lists that are not on the roster yet."""
@@ -241,7 +232,6 @@ def people_listed(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
 @require_POST
 def people_listed_remove(request: StaffRequest, pk: int, listed: int) -> HttpResponse:
     """Let the person with an ID take part, once a roster lists them."""

@@ -8,8 +8,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_POST
 
 from accounts import forms
 from accounts.access import needs
@@ -82,8 +81,6 @@ class OptOutForm(RequestForm):
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def people_opt_out(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
     """Say what opting out means for this person, and do it once confirmed."""
     administration = administration_or_404(request.permissions, pk, C.SEE_IDENTITIES)
@@ -151,7 +148,6 @@ def _opt_out(
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
 @require_POST
 def people_take_back(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
     """Let a person who has opted out take part again."""

@@ -11,7 +11,6 @@ from django.shortcuts import redirect
 from django.utils.text import slugify
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from accounts import audit
@@ -40,7 +39,6 @@ ID_HEADERS = {
 
 
 @needs(C.SEE_IDENTITIES)
-@never_cache
 @require_safe
 def people_roster(request: StaffRequest, pk: int) -> HttpResponse:
     """Send a CSV file of the people who are invited now. It shows no progress."""

@@ -6,8 +6,7 @@ from django.contrib import messages
 from django.db import transaction
 from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_GET
 
 from accounts import audit
 from accounts.access import needs
@@ -27,8 +26,6 @@ from survey.work.requested_files import (
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def people_stored(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
     """Say what the file is for, order it, and list those that the user ordered."""
     administration = administration_or_404(request.permissions, pk, C.SEE_IDENTITIES)
@@ -73,7 +70,6 @@ def people_stored(request: StaffRequest, pk: int, respondent: int) -> HttpRespon
 
 
 @needs(C.MANAGE_ROSTERS)
-@never_cache
 @require_GET
 def people_stored_file(
     request: StaffRequest, pk: int, respondent: int, file: int

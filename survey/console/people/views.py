@@ -11,7 +11,6 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from accounts import audit, forms
@@ -123,7 +122,6 @@ class PeopleFilter(forms.Form):
 
 
 @needs(C.SEE_IDENTITIES)
-@never_cache
 @require_safe
 def people_list(request: StaffRequest, pk: int) -> HttpResponse:
     """Show the people of a school; without one, search or choose a school."""
@@ -299,7 +297,6 @@ def record_view(
 
 
 @needs(C.SEE_IDENTITIES)
-@never_cache
 @require_safe
 def people_detail(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
     administration = administration_or_404(request.permissions, pk, C.SEE_IDENTITIES)

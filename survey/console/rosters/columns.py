@@ -6,8 +6,6 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods
 
 from accounts.access import needs
 from accounts.http import StaffRequest
@@ -21,8 +19,6 @@ from survey.work.job_turns import TooManyJobs, refuse_many
 
 
 @needs(Capability.MANAGE_ROSTERS)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def roster_columns(request: StaffRequest, pk: int) -> HttpResponse:
     upload = get_object_or_404(_uploads(request), pk=pk)
     if not uploads.columns_can_change(upload):

@@ -8,7 +8,6 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.utils.text import slugify
 from django.utils.translation import gettext as _
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from accounts.access import needs
@@ -27,7 +26,6 @@ MARKED, MISSING = "marked as left", "not in the file"
 
 
 @needs(C.SEE_IDENTITIES)
-@never_cache
 @require_safe
 def roster_missing(request: StaffRequest, pk: int) -> HttpResponse:
     """List the schools that would lose people, or the people of the only one."""
@@ -55,7 +53,6 @@ def roster_missing(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 @needs(C.SEE_IDENTITIES)
-@never_cache
 @require_safe
 def roster_missing_school(
     request: StaffRequest, pk: int, school_id: int
@@ -88,7 +85,6 @@ def roster_missing_school(
 
 
 @needs(C.SEE_IDENTITIES)
-@never_cache
 @require_safe
 def roster_missing_file(
     request: StaffRequest, pk: int, school_id: int | None = None

@@ -7,7 +7,6 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
-from django.views.decorators.http import require_http_methods
 
 from accounts.access import needs
 from accounts.http import StaffRequest
@@ -28,7 +27,6 @@ NOT_APPLIED = gettext_noop(
 
 
 @needs(Capability.MANAGE_ROSTERS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def roster_undo(request: StaffRequest, pk: int) -> HttpResponse:
     """Show what undoing would change, and start it."""
     upload = get_object_or_404(_uploads(request), pk=pk)

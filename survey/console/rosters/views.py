@@ -13,11 +13,7 @@ from django.utils import timezone
 from django.utils.text import slugify
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext_lazy, pgettext_lazy
-from django.views.decorators.http import (
-    require_http_methods,
-    require_POST,
-    require_safe,
-)
+from django.views.decorators.http import require_POST, require_safe
 
 from accounts.access import needs
 from accounts.audit import record
@@ -152,7 +148,6 @@ def roster_list(request: StaffRequest) -> HttpResponse:
 
 
 @needs(MANAGE)
-@require_http_methods(["GET", "HEAD", "POST"])
 def roster_upload(request: StaffRequest, pk: int) -> HttpResponse:
     administration = get_object_or_404(_administrations(request), pk=pk)
     form = RosterForm(

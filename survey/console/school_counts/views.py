@@ -10,11 +10,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
-from django.views.decorators.http import (
-    require_http_methods,
-    require_POST,
-    require_safe,
-)
+from django.views.decorators.http import require_POST, require_safe
 
 from accounts.access import needs
 from accounts.console.listing import Listing
@@ -88,7 +84,6 @@ def count_list(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 @needs(MANAGE)
-@require_http_methods(["GET", "HEAD", "POST"])
 def count_change(request: StaffRequest, pk: int, school_id: int) -> HttpResponse:
     """Change the number of one school, and show its history."""
     administration = _administration_or_404(request, pk)
@@ -133,7 +128,6 @@ def count_change(request: StaffRequest, pk: int, school_id: int) -> HttpResponse
 
 
 @needs(MANAGE)
-@require_http_methods(["GET", "HEAD", "POST"])
 def count_upload(request: StaffRequest, pk: int) -> HttpResponse:
     """Check a file, and show what it would change; nothing is stored."""
     administration = _administration_or_404(request, pk)

@@ -10,12 +10,7 @@ from django.core.exceptions import ValidationError
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext_lazy, pgettext_lazy
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import (
-    require_http_methods,
-    require_POST,
-    require_safe,
-)
+from django.views.decorators.http import require_POST, require_safe
 
 from accounts import forms
 from accounts.access import needs
@@ -74,8 +69,6 @@ def _of_the_state(view: Callable[P, HttpResponse]) -> Callable[P, HttpResponse]:
 
 @needs(MANAGE)
 @_of_the_state
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def school_imports(request: StaffRequest) -> HttpResponse:
     """Upload a list of schools, and list the earlier ones. 2 statements."""
     form = SchoolFileForm(request.POST or None, request.FILES or None)
@@ -104,7 +97,6 @@ def school_imports(request: StaffRequest) -> HttpResponse:
 
 @needs(MANAGE)
 @_of_the_state
-@never_cache
 @require_safe
 def school_import(request: StaffRequest, pk: int) -> HttpResponse:
     return _render(request, _upload_or_404(pk))
@@ -136,7 +128,6 @@ def school_import_cancel(request: StaffRequest, pk: int) -> HttpResponse:
 
 @needs(MANAGE)
 @_of_the_state
-@never_cache
 @require_safe
 def school_import_rejected(request: StaffRequest, pk: int) -> HttpResponse:
     """Download the rejected cells, by line and column."""

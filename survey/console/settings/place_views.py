@@ -10,7 +10,6 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.http import require_http_methods
 
 from accounts import forms
 from accounts.access import needs
@@ -41,7 +40,6 @@ class RenameForm(forms.Form):
 
 
 @needs(MANAGE)
-@require_http_methods(["GET", "HEAD", "POST"])
 def settings_rename(request: StaffRequest, place: str) -> HttpResponse:
     target = _own_place_or_404(request, place)
     data = request.POST if request.method == "POST" else None
@@ -61,7 +59,6 @@ def settings_rename(request: StaffRequest, place: str) -> HttpResponse:
 
 
 @needs(MANAGE)
-@require_http_methods(["GET", "HEAD", "POST"])
 def settings_close(request: StaffRequest, place: str) -> HttpResponse:
     """Say what closing or reopening a place means, and do it."""
     target = _own_place_or_404(request, place)

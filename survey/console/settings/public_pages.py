@@ -9,7 +9,7 @@ from django.template.loader import render_to_string
 from django.utils.cache import patch_vary_headers
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_safe
 
 from accounts import forms
 from accounts.access import anyone, needs
@@ -123,7 +123,6 @@ def settings_public_pages(request: StaffRequest) -> HttpResponse:
 
 
 @needs(C.MANAGE_SURVEYS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def settings_public_page(
     request: StaffRequest, kind: str, language: str
 ) -> HttpResponse:

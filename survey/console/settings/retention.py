@@ -10,7 +10,6 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.http import require_http_methods
 
 from accounts.access import needs
 from accounts.console.listing import Listing
@@ -80,7 +79,6 @@ class StateRetentionForm(PlaceRetentionForm):
 
 
 @needs(C.MANAGE_SURVEYS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def settings_retention(request: StaffRequest, place: str) -> HttpResponse:
     """Change the periods of a place's rounds; list what was destroyed, and holds."""
     target = place_or_404(request, place, C.MANAGE_SURVEYS)

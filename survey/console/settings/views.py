@@ -11,7 +11,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_safe
 
 from accounts import forms
 from accounts.access import needs
@@ -130,7 +130,6 @@ def settings_place(request: StaffRequest, place: str) -> HttpResponse:
 
 
 @needs(OPEN)
-@require_http_methods(["GET", "HEAD", "POST"])
 def settings_contact(request: StaffRequest, place: str) -> HttpResponse:
     target = place_or_404(request, place, OPEN)
     form = ContactForm(request.POST or None, initial=own_values(target, *CONTACT))
@@ -147,7 +146,6 @@ def settings_contact(request: StaffRequest, place: str) -> HttpResponse:
 
 
 @needs(C.MANAGE_SURVEYS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def settings_thresholds(request: StaffRequest, place: str) -> HttpResponse:
     target = place_or_404(request, place, C.MANAGE_SURVEYS)
     form = ThresholdsForm(request.POST or None, initial=own_values(target, *PERCENTS))
@@ -164,7 +162,6 @@ def settings_thresholds(request: StaffRequest, place: str) -> HttpResponse:
 
 
 @needs(C.MANAGE_SURVEYS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def settings_minimum_group(request: StaffRequest, place: str) -> HttpResponse:
     """Change the minimum group of new administrations of the state or a district."""
     target = place_or_404(request, place, C.MANAGE_SURVEYS)
@@ -193,7 +190,6 @@ def settings_minimum_group(request: StaffRequest, place: str) -> HttpResponse:
 
 
 @needs(C.MANAGE_SURVEYS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def settings_coding_threshold(request: StaffRequest) -> HttpResponse:
     """Change below which percentage the state's results show a bound."""
     state = place_or_404(request, STATE, C.MANAGE_SURVEYS)
@@ -217,7 +213,6 @@ def settings_coding_threshold(request: StaffRequest) -> HttpResponse:
 
 
 @needs(C.MANAGE_SURVEYS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def settings_help(request: StaffRequest) -> HttpResponse:
     """Choose whether the help site is open to everyone."""
     state = place_or_404(request, STATE, C.MANAGE_SURVEYS)
@@ -227,7 +222,6 @@ def settings_help(request: StaffRequest) -> HttpResponse:
 
 
 @needs(C.MANAGE_SURVEYS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def settings_questions(request: StaffRequest, place: str) -> HttpResponse:
     """Choose whether the questions of surveys are on public pages.
 
@@ -263,7 +257,6 @@ def _switch(
 
 
 @needs(C.MANAGE_SURVEYS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def settings_name(request: StaffRequest, place: str) -> HttpResponse:
     """Change the name, logo and accent color of the state or of a district."""
     target = place_or_404(request, place, C.MANAGE_SURVEYS)
@@ -288,7 +281,6 @@ def settings_name(request: StaffRequest, place: str) -> HttpResponse:
 
 
 @needs(C.MANAGE_SURVEYS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def settings_time_zone(request: StaffRequest, place: str) -> HttpResponse:
     """Choose the time zone of a district."""
     target = place_or_404(request, place, C.MANAGE_SURVEYS)

@@ -10,7 +10,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_POST
 
 from accounts import forms
 from accounts.access import needs
@@ -52,7 +52,6 @@ class SurveyDayForm(forms.Form):
 
 
 @needs(SEE)
-@require_http_methods(["GET", "HEAD", "POST"])
 def survey_day(request: StaffRequest) -> HttpResponse:
     """Show the survey day that is on, and the last ones; begin one. 2 statements."""
     may_change = request.permissions.places(CHANGE).state

@@ -10,12 +10,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import (
-    require_http_methods,
-    require_POST,
-    require_safe,
-)
+from django.views.decorators.http import require_POST, require_safe
 
 from accounts import forms
 from accounts.access import needs
@@ -215,7 +210,6 @@ def _changed_by_state_or_404(request: StaffRequest) -> None:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
 @require_POST
 def bank_retire(request: StaffRequest, pk: int) -> HttpResponse:
     """Retire a question, or restore it."""
@@ -234,8 +228,6 @@ def bank_retire(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def survey_to_bank(request: StaffRequest, pk: int) -> HttpResponse:
     """Choose questions of a survey, and add them to the bank."""
     _changed_by_state_or_404(request)
@@ -391,8 +383,6 @@ class VersionForm(forms.Form):
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def bank_version(request: StaffRequest, pk: int) -> HttpResponse:
     """Make a new version of a question."""
     _changed_by_state_or_404(request)
@@ -433,8 +423,6 @@ def bank_version(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def survey_edit_bank(request: StaffRequest, pk: int) -> HttpResponse:
     """Choose questions of the bank, and insert them into a draft."""
     survey = own_survey_or_404(request, pk)

@@ -12,7 +12,6 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from accounts.access import needs
@@ -55,7 +54,6 @@ ADULTS = re.compile(
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
 @require_safe
 def survey_check(request: StaffRequest, pk: int) -> HttpResponse:
     """Show what keeps a draft from being published, and what to look at."""

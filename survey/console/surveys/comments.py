@@ -7,12 +7,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import (
-    require_http_methods,
-    require_POST,
-    require_safe,
-)
+from django.views.decorators.http import require_POST, require_safe
 
 from accounts import forms
 from accounts.access import needs
@@ -56,7 +51,6 @@ def draft_to_see_or_404(request: StaffRequest, pk: int) -> Survey:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
 @require_safe
 def survey_edit_comments(request: StaffRequest, pk: int) -> HttpResponse:
     """List the open comments of a draft, or those that are resolved."""
@@ -91,7 +85,6 @@ def survey_edit_comments(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
 @require_safe
 def survey_edit_comments_count(request: StaffRequest, pk: int) -> HttpResponse:
     """Return the link to all comments, with the number of open ones."""
@@ -104,7 +97,6 @@ def survey_edit_comments_count(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
 @require_POST
 def survey_edit_comments_add(request: StaffRequest, pk: int) -> HttpResponse:
     """Add a comment to the question that a form names."""
@@ -112,8 +104,6 @@ def survey_edit_comments_add(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def survey_edit_comments_at(request: StaffRequest, pk: int, key: str) -> HttpResponse:
     """Show the comments at one question, and add one or a reply."""
     key = "" if key == WHOLE else key
@@ -156,7 +146,6 @@ def _add(request: StaffRequest, pk: int, key: str) -> HttpResponse:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
 @require_POST
 def survey_edit_comments_resolve(
     request: StaffRequest, pk: int, comment: int

@@ -8,8 +8,6 @@ from django.db import transaction
 from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods
 
 from accounts import forms
 from accounts.access import needs
@@ -67,7 +65,6 @@ class UseForm(forms.Form):
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def survey_correct(request: StaffRequest, pk: int) -> HttpResponse:
     """Upload the corrected workbook of a published survey."""
     survey = own_survey_or_404(request, pk)
@@ -92,8 +89,6 @@ def survey_correct(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def survey_correction(request: StaffRequest, pk: int) -> HttpResponse:
     """Compare old and new texts, publish them, and choose where they are used."""
     survey = own_survey_or_404(request, pk)

@@ -7,7 +7,6 @@ import json
 from django.http import Http404, HttpResponse
 from django.shortcuts import render
 from django.utils.http import content_disposition_header
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from accounts import audit
@@ -30,7 +29,6 @@ KINDS = {
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
 @require_safe
 def survey_original(request: StaffRequest, pk: int) -> HttpResponse:
     """Download the workbook as the survey is now, or with `?uploaded` as it came."""
@@ -45,7 +43,6 @@ def survey_original(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
 @require_safe
 def survey_json(request: StaffRequest, pk: int) -> HttpResponse:
     """Download the definition, for other programs."""

@@ -10,8 +10,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_safe
 
 from accounts.access import needs
 from accounts.console.listing import Listing
@@ -40,7 +39,6 @@ class MarkedText:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
 @require_safe
 def survey_edit_history(request: StaffRequest, pk: int) -> HttpResponse:
     """List the changes of a draft, the last one first."""
@@ -63,8 +61,6 @@ def changes_of(survey: Survey) -> QuerySet[DraftChange]:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def survey_edit_restore(request: StaffRequest, pk: int, number: int) -> HttpResponse:
     """Show what an earlier version differs in, and bring it back."""
     survey = own_survey_or_404(request, pk)
@@ -101,7 +97,6 @@ def survey_edit_restore(request: StaffRequest, pk: int, number: int) -> HttpResp
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
 @require_safe
 def survey_edit_compare(request: StaffRequest, pk: int) -> HttpResponse:
     """Compare the draft after two of its changes."""
@@ -129,7 +124,6 @@ def survey_edit_compare(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
 @require_safe
 def survey_compare(request: StaffRequest, pk: int) -> HttpResponse:
     """Compare a survey with another version, or another survey."""

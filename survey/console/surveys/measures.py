@@ -12,8 +12,7 @@ from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_safe
 
 from accounts import forms
 from accounts.access import needs
@@ -329,8 +328,6 @@ def survey_measures(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def survey_essential(request: StaffRequest, pk: int, n: int) -> HttpResponse:
     """Add (0) or change the n-th essential of a draft, or remove it."""
     survey, content = _draft_or_404(request, pk)
@@ -352,8 +349,6 @@ def survey_essential(request: StaffRequest, pk: int, n: int) -> HttpResponse:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def survey_measure(request: StaffRequest, pk: int, n: int) -> HttpResponse:
     """Add (0) or change the n-th measure of a draft, or remove it."""
     survey, content = _draft_or_404(request, pk)

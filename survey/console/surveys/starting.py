@@ -8,8 +8,7 @@ from django.shortcuts import redirect, render
 from django.utils.text import capfirst
 from django.utils.translation import get_language, gettext_lazy, ngettext
 from django.utils.translation import gettext as _
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_safe
 
 from accounts import forms
 from accounts.access import needs
@@ -177,8 +176,6 @@ def survey_new(request: StaffRequest) -> HttpResponse:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def survey_new_empty(request: StaffRequest) -> HttpResponse:
     form = EmptyForm(request.permissions, posted(request))
     if request.method == "POST" and form.is_valid():
@@ -190,8 +187,6 @@ def survey_new_empty(request: StaffRequest) -> HttpResponse:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def survey_new_template(request: StaffRequest) -> HttpResponse:
     form = TemplateForm(request.permissions, posted(request))
     if request.method == "POST" and form.is_valid():
@@ -208,8 +203,6 @@ def survey_new_template(request: StaffRequest) -> HttpResponse:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def survey_new_paste(request: StaffRequest) -> HttpResponse:
     """Start an empty survey, and go on to paste its questions."""
     form = EmptyForm(request.permissions, posted(request))
@@ -243,8 +236,6 @@ def survey_new_copy(request: StaffRequest) -> HttpResponse:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def survey_copy(request: StaffRequest, pk: int) -> HttpResponse:
     """Copy a survey under another name."""
     survey = survey_or_404(request, pk)
@@ -268,8 +259,6 @@ def survey_copy(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def survey_new_version(request: StaffRequest, pk: int) -> HttpResponse:
     """Start the next version of a survey."""
     survey = survey_or_404(request, pk)

@@ -10,12 +10,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import (
-    require_http_methods,
-    require_POST,
-    require_safe,
-)
+from django.views.decorators.http import require_POST, require_safe
 
 from accounts import forms
 from accounts.access import needs
@@ -81,7 +76,6 @@ class TextFileForm(forms.Form):
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
 @require_safe
 def survey_edit_texts_file(request: StaffRequest, pk: int) -> HttpResponse:
     """Download all texts for a translator, in one language or in all."""
@@ -114,8 +108,6 @@ def survey_edit_texts_file(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def survey_edit_texts_upload(request: StaffRequest, pk: int) -> HttpResponse:
     """Download texts, or check an uploaded file; nothing is stored."""
     survey = own_draft_or_404(request, pk)
@@ -170,7 +162,6 @@ def _render_checked(
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
 @require_POST
 def survey_edit_texts_upload_save(request: StaffRequest, pk: int) -> HttpResponse:
     """Store the translations of a file that was checked, all or none."""
@@ -194,7 +185,6 @@ def survey_edit_texts_upload_save(request: StaffRequest, pk: int) -> HttpRespons
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
 @require_POST
 def survey_edit_texts_undo(request: StaffRequest, pk: int) -> HttpResponse:
     """Undo the user's last change of the draft."""
@@ -212,7 +202,6 @@ def survey_edit_texts_undo(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
 @require_POST
 def survey_edit_texts_add(request: StaffRequest, pk: int) -> HttpResponse:
     """Add a language to a draft."""
@@ -235,8 +224,6 @@ def survey_edit_texts_add(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def survey_edit_texts_remove(
     request: StaffRequest, pk: int, language: str
 ) -> HttpResponse:

@@ -9,8 +9,7 @@ from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_POST
 
 from accounts.access import needs
 from accounts.console.listing import ComputedListing
@@ -69,8 +68,6 @@ def survey_correct_here(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def survey_edit_texts(request: StaffRequest, pk: int) -> HttpResponse:
     """List all texts in one language, 50 to a page, and save one of them."""
     survey = own_draft_or_404(request, pk)

@@ -18,7 +18,6 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from accounts import audit
@@ -49,7 +48,6 @@ HOUR, DAY = 60 * 60, 24 * 60 * 60
 
 
 @needs(Capability.SEE_RATES)
-@never_cache
 @require_safe
 def administration_test_link(request: StaffRequest, pk: int) -> HttpResponseBase:
     """Show the survey in a frame, and the link that opens it on a phone."""
@@ -79,7 +77,6 @@ def administration_test_link(request: StaffRequest, pk: int) -> HttpResponseBase
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
 @require_safe
 def survey_test_link(request: StaffRequest, pk: int) -> HttpResponse:
     """Show the link with which colleagues try a survey, also a draft, on a phone.

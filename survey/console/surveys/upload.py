@@ -14,12 +14,7 @@ from django.utils.formats import date_format
 from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import (
-    require_http_methods,
-    require_POST,
-    require_safe,
-)
+from django.views.decorators.http import require_POST, require_safe
 
 from accounts import forms
 from accounts.access import needs
@@ -105,7 +100,6 @@ class UploadForm(WorkbookForm):
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def survey_upload(request: StaffRequest) -> HttpResponse:
     permissions = request.permissions
     if request.method == "POST":
@@ -126,7 +120,6 @@ def survey_upload(request: StaffRequest) -> HttpResponse:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
 @require_safe
 def survey_uploaded(request: StaffRequest, pk: int) -> HttpResponse:
     """Show an upload while it is read and its problems, or go on to the draft."""
@@ -177,7 +170,6 @@ def survey_upload_without(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
 @require_safe
 def survey_upload_problems(request: StaffRequest, pk: int) -> HttpResponse:
     """Download the problems and warnings, for fixing the workbook."""

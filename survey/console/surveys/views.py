@@ -29,8 +29,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_safe
 
 from accounts.access import needs
 from accounts.console.listing import Listing
@@ -375,8 +374,6 @@ DELETE = Step(
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def survey_publish(request: StaffRequest, pk: int) -> HttpResponse:
     survey = own_survey_or_404(request, pk)
     publish = partial(publish_draft, seen=request.POST.get("seen", ""))
@@ -384,21 +381,18 @@ def survey_publish(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def survey_retire(request: StaffRequest, pk: int) -> HttpResponse:
     survey = own_survey_or_404(request, pk)
     return _step(request, survey, RETIRE, retire_survey)
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def survey_bring_back(request: StaffRequest, pk: int) -> HttpResponse:
     survey = own_survey_or_404(request, pk)
     return _step(request, survey, BRING_BACK, restore_survey)
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@require_http_methods(["GET", "HEAD", "POST"])
 def survey_delete(request: StaffRequest, pk: int) -> HttpResponse:
     survey = own_survey_or_404(request, pk)
     return _step(request, survey, DELETE, delete_draft, then="survey_list")

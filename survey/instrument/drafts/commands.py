@@ -7,7 +7,7 @@ a transaction. Rows are named by their keys.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.utils.translation import gettext as _
@@ -548,7 +548,3 @@ def dependents_of(book: DraftBook, names: Collection[str]) -> list[str]:
         if survey.value(row, "name") not in names
         and any(pattern.search(text) for text in row.cells.values())
     ]
-
-
-def names_of(sheet: Sheet, keys: Iterable[str]) -> list[str]:
-    return [name for key in keys if (name := sheet.value(sheet.row(key), "name"))]

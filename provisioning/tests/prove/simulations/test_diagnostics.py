@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import json
-
 from provisioning.prove.simulations.diagnostics import shortcomings
-from provisioning.prove.simulations.simulated_diagnostics import main
+from provisioning.prove.simulations.simulated_diagnostics import simulate
 
 GOOD = {
     **dict.fromkeys(("dif_false_200", "dif_false_500"), 0.0),
@@ -15,9 +13,8 @@ GOOD = {
 }
 
 
-def test_figures_are_shares_of_the_simulated_measures(capsys):
-    main(2)
-    figures = json.loads(capsys.readouterr().out)
+def test_figures_are_shares_of_the_simulated_measures():
+    figures = simulate(simulations=2)
     assert figures.pop("simulations") == 2
     assert figures.keys() > GOOD.keys()
     assert set(figures.values()) <= {0, 0.5, 1}

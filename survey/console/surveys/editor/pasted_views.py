@@ -9,8 +9,6 @@ from django.http import Http404, HttpResponseBase, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import urlencode
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods
 
 from accounts.access import needs
 from accounts.http import StaffRequest
@@ -26,8 +24,6 @@ from survey.instrument.drafts.workbook import ChangeConflict, DraftBook, LimitRe
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def survey_edit_paste(request: StaffRequest, pk: int) -> HttpResponseBase:
     """Show a preview of pasted questions, or insert them below the selected row.
 

@@ -14,7 +14,6 @@ from django.core.cache import cache
 from django.http import Http404, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from accounts.access import needs
@@ -46,7 +45,6 @@ def presence_address(survey: Survey) -> str:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
 @require_safe
 def survey_edit_presence(request: StaffRequest, seat: str) -> HttpResponse:
     """Say that the user edits a draft, and who else does. 0 statements."""

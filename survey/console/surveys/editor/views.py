@@ -22,7 +22,6 @@ from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
-from django.views.decorators.cache import never_cache
 from django.views.decorators.clickjacking import xframe_options_sameorigin
 from django.views.decorators.http import require_POST, require_safe
 
@@ -305,7 +304,6 @@ def kinds_to_add() -> list[tuple[str, str]]:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
 @require_safe
 def survey_edit(request: StaffRequest, pk: int) -> HttpResponseBase:
     """Show the editor, or as JSON what it shows for another selection."""
@@ -343,7 +341,6 @@ def _page(request: StaffRequest, editor: Editor) -> HttpResponseBase:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
 @require_safe
 def survey_edit_canvas(request: StaffRequest, pk: int) -> HttpResponseBase:
     """Return a page of the draft with respondents' style sheets, for the frame."""
@@ -363,7 +360,6 @@ def survey_edit_canvas(request: StaffRequest, pk: int) -> HttpResponseBase:
 
 
 @needs(Capability.MANAGE_SURVEYS)
-@never_cache
 @require_POST
 def survey_edit_change(request: StaffRequest, pk: int) -> HttpResponseBase:
     """Save fields and do one thing; answer with what the editor shows then.

@@ -26,8 +26,8 @@ from survey.people.rosters.feeds.http_client import HttpClient
 from survey.people.rosters.feeds.rest_ignored import MOST_NAMES
 from survey.people.rosters.feeds.rest_pages import MOST_ROLES, as_row, role_rows
 from survey.people.rosters.oneroster.store import OneRosterInvalid, OneRosterStore
-from survey.simulation.oneroster_objects import read_archive
 from survey.simulation.oneroster_server import District, serve
+from survey.tests.rosters.feeds.oneroster_objects import read_archive
 from survey.tests.rosters.feeds.servers import raw_server
 from survey.tests.rosters.oneroster.archives import (
     CLASS_FILES,

@@ -9,9 +9,9 @@ import pytest
 from survey.models import Identity, RosterUpload
 from survey.people.rosters.feeds.feeds import create_feed, remove_feed
 from survey.people.rosters.feeds.roster_stages import CHANGES
-from survey.simulation.oneroster_objects import read_archive
 from survey.simulation.oneroster_server import District, serve
 from survey.tests.rosters.feeds.feed_scans import USER_COLUMNS, scan
+from survey.tests.rosters.feeds.oneroster_objects import read_archive
 from survey.tests.rosters.oneroster.archives import archive
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -14,9 +14,9 @@ from django.core.exceptions import ValidationError
 from survey.models import Identity, RosterFeed
 from survey.people.rosters.feeds import rest, sftp
 from survey.people.rosters.feeds.feeds import accept_host_key, create_feed, new_host_key
-from survey.simulation.oneroster_objects import read_archive
 from survey.simulation.oneroster_server import District, serve
 from survey.tests.rosters.feeds.feed_scans import scan, students, zip_of
+from survey.tests.rosters.feeds.oneroster_objects import read_archive
 from survey.tests.rosters.feeds.sftp_server import sftp_server
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -6,18 +6,10 @@ import csv
 import io
 import zipfile
 from collections.abc import Mapping
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
-Json = dict[str, Any]
+from survey.simulation.oneroster_server import COLLECTIONS, Json
 
-COLLECTIONS = (
-    "orgs",
-    "academicSessions",
-    "users",
-    "classes",
-    "enrollments",
-    "demographics",
-)
 REFERENCES = {
     "parentSourcedId": ("parent", "org"),
     "schoolSourcedId": ("school", "org"),
@@ -82,9 +74,3 @@ def reference(sourced_id: str, kind: str) -> Json:
         "sourcedId": sourced_id,
         "type": kind,
     }
-
-
-def schools_and_roles(user: Json) -> set[tuple[str, str]]:
-    if user.get("roles"):
-        return {(role["org"]["sourcedId"], role["role"]) for role in user["roles"]}
-    return {(org["sourcedId"], user.get("role", "")) for org in user.get("orgs", [])}
