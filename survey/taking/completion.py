@@ -18,7 +18,11 @@ from django.utils import timezone
 
 from survey.fieldwork.message_platforms.hooks import person_finished
 from survey.instrument.definitions.rules import Clock, RuleState, state_of
-from survey.taking.prepared_statements import Parameter, execute_where_possible
+from survey.taking.prepared_statements import (
+    Parameter,
+    execute_where_possible,
+    name_administration,
+)
 from survey.taking.published import Published
 from survey.taking.review import Gap, ReviewedPage, find_gaps, reviewed_pages
 from survey.taking.saved_answers import SavedAnswers
@@ -40,7 +44,7 @@ WHERE a.id = r.administration_id
   AND a.closes_at > now() - interval '10 minutes'
   AND (%s, %s) = (SELECT coalesce(sum(x.revision), 0), count(*)
       FROM survey_response x
-      WHERE x.administration_id = %s AND x.respondent_id = %s)
+      WHERE x.administration_id = {administration} AND x.respondent_id = %s)
 """
 
 # Citus refuses now() in COALESCE. A login writes the web server's time as well.
@@ -59,7 +63,7 @@ WHERE a.id = r.administration_id
   AND a.closes_at > %s
   AND (%s, %s) = (SELECT coalesce(sum(x.revision), 0), count(*)
       FROM survey_response x
-      WHERE x.administration_id = %s AND x.respondent_id = %s)
+      WHERE x.administration_id = {administration} AND x.respondent_id = %s)
 """
 
 
@@ -153,20 +157,24 @@ def finish(session: RespondentSession, reviewed: str, language: str = "") -> boo
         return False
     language = language[:LONGEST_LANGUAGE]
     respondent = [session.respondent_id, session.administration_id, session.issue]
-    answers = [*fingerprint, session.administration_id, session.respondent_id]
+    answers = [*fingerprint, session.respondent_id]
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             text, started = POSTGRESQL, []
             if settings.IS_DISTRIBUTED:
                 text, started = ON_CLUSTER, [timezone.now()]
-            types = ("text", "bigint", "bigint", "integer", *["bigint"] * 4)
+            text = name_administration(text, session.administration_id)
+            # A sum of bigints is numeric.
+            numbers = ("bigint", "bigint", "integer", "numeric", "bigint", "bigint")
+            types = (*["timestamptz" for _ in started], "text", *numbers)
             values: list[Parameter] = [*started, language, *respondent, *answers]
             execute_where_possible(cursor, text, types, values)
         else:
             adapt = connection.ops.adapt_datetimefield_value
             now, latest = adapt(timezone.now()), adapt(timezone.now() - GRACE)
             parameters = [now, now, language, *respondent, latest, *answers]
-            cursor.execute(SQLITE, parameters)
+            text = name_administration(SQLITE, session.administration_id)
+            cursor.execute(text, parameters)
         is_finished = cursor.rowcount == 1
     if is_finished:
         person_finished(session.respondent_id, session.administration_id)

@@ -13,7 +13,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from django.conf import settings
@@ -35,6 +35,8 @@ UNKNOWN, KNOWN_ALREADY = "26000", "42P05"
 STALE = "0A000"
 # Two statements that are executed by turns, on connections that take turns.
 TRIES = 3
+# Statements that name an administration are this many times two.
+MOST_TEXTS = 512
 
 
 def execute(
@@ -65,15 +67,22 @@ def execute_where_possible(
 ) -> None:
     """Execute a statement that refuses nothing: by name where that is possible.
 
-    `types` are those of the parameters on PostgreSQL. A plan for all partitions is kept
-    as long as PostgreSQL takes it for no more expensive than one for the partition at
-    hand: with some dozens of administrations it plans anew, as without a name.
+    `types` are those of the parameters on PostgreSQL.
     """
     is_plain = cursor.db.in_atomic_block or settings.IS_DISTRIBUTED
     if is_plain or cursor.db.vendor != "postgresql":
         cursor.execute(text, parameters)
     else:
         execute_prepared(cursor, text, types, parameters)
+
+
+def name_administration(text: str, administration_id: int) -> str:
+    """Write the administration into a statement that reads answers.
+
+    A plan for any administration locks the partitions of all, also that of one whose
+    answers are being destroyed.
+    """
+    return text.replace("{administration}", str(int(administration_id)))
 
 
 def execute_prepared(
@@ -144,11 +153,14 @@ def _written_by_driver(cursor: Cursor, value: Parameter) -> str:
     return quoted.getquoted().decode()
 
 
-@cache
+@lru_cache(maxsize=MOST_TEXTS)
 def prepared_text(text: str, types: tuple[str, ...]) -> tuple[str, str]:
     """Return the statements that prepare `text`, and that execute it."""
+    if not text.count("%") == text.count("%s") == len(types):
+        raise ValueError("each percent sign has to be that of a parameter with a type")
     # Named by content: another release's statement may still be there.
-    name = f"page_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    content = f"{', '.join(types)} {text}"
+    name = f"page_{hashlib.sha256(content.encode()).hexdigest()[:16]}"
     first, *rest = text.split("%s")
     numbered = first + "".join(f"${n}{part}" for n, part in enumerate(rest, start=1))
     places = ", ".join(["%s"] * len(types))

@@ -17,6 +17,8 @@ from survey.taking.published import Published, SurveyTexts
 
 # In a text that repeats an answer; see `survey.instrument.definitions.piping`.
 REPEATS = "${"
+# Lines are kept for each option: of a question with more, few are chosen twice.
+MOST_OPTIONS = 20
 # As the language in use writes them.
 MOMENTS: dict[str, Callable[[str], str]] = {
     "date": lambda text: date_format(date.fromisoformat(text), "DATE_FORMAT"),
@@ -121,8 +123,9 @@ def reviewed_item(
         fill_pipes(label, state.values),
         fill_pipes(option, state.values) or answer_in_words(state, name, language),
     )
-    # As many as the survey has options: neither what people type nor what repeats it.
-    if option and REPEATS not in label and REPEATS not in option:
+    # Neither what people type nor what repeats it, nor a list of all schools.
+    is_short = len(texts.options[name]) <= MOST_OPTIONS
+    if is_short and option and REPEATS not in label and REPEATS not in option:
         texts.reviewed[name][value] = item
     return item
 

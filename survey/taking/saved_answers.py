@@ -14,7 +14,10 @@ from django.db import connection
 
 from survey.taking import places
 from survey.taking.devices import ONLY_DEVICE
-from survey.taking.prepared_statements import execute_where_possible
+from survey.taking.prepared_statements import (
+    execute_where_possible,
+    name_administration,
+)
 from survey.taking.published import Published
 from survey.taking.session import RespondentSession
 from survey.taking.storage import GRACE, as_datetime
@@ -36,7 +39,7 @@ WHERE r.id = %s AND r.administration_id = %s
 UNION ALL
 SELECT x.item_id, x.value, x.revision
 FROM survey_response x
-WHERE x.administration_id = %s AND x.respondent_id = %s
+WHERE x.administration_id = {{administration}} AND x.respondent_id = %s
 """
 CLOCK = {
     "postgresql": "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
@@ -117,12 +120,13 @@ def read_saved_answers(
     """
     administration, respondent = session.administration_id, session.respondent_id
     is_distributed = settings.IS_DISTRIBUTED
+    query = _query(connection.vendor, is_distributed=is_distributed)
     with connection.cursor() as cursor:
         execute_where_possible(
             cursor,
-            _query(connection.vendor, is_distributed=is_distributed),
-            ("bigint",) * 4,
-            [respondent, administration, administration, respondent],
+            name_administration(query, administration),
+            ("bigint",) * 3,
+            [respondent, administration, respondent],
         )
         rows = cursor.fetchall()
         # The order of rows is the database's.

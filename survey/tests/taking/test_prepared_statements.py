@@ -18,8 +18,8 @@ from django.db import (
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from survey.models import Respondent
-from survey.taking import prepared_statements, storage
+from survey.models import Administration, Respondent
+from survey.taking import completion, prepared_statements, saved_answers, storage
 from survey.taking.storage import AnswerRow, Outcome
 from survey.tests.conftest import FIRST_PAGE
 from survey.tests.taking.test_save_page import *  # noqa: F403
@@ -200,6 +200,68 @@ def test_a_code_of_bytes_finds_its_person_by_name(maya):
         digest = bytes(maya.code_digest)
         prepared_statements.execute_where_possible(cursor, text, types, [digest])
         assert cursor.fetchall() == [(maya.pk,)]
+
+
+@outside
+class TestAnotherAdministrationsPartition:
+    """Is locked while its answers are destroyed, or it is dropped."""
+
+    @pytest.fixture
+    def review(self, browser, maya):
+        """Read the answers and try to finish, so often that a plan is cached."""
+        browser.log_in(maya)
+        base = browser.bootstrap()["revision"]
+        browser.save(1, FIRST_PAGE, base)
+
+        def review():
+            forget_statements()
+            for _ in range(12):
+                form = {"reviewed": browser.get("/take/complete/").context["reviewed"]}
+                browser.post("/take/complete/", form)
+                Respondent.objects.update(completed_at=None)
+
+        return review
+
+    @pytest.fixture
+    def locked(self, administration):
+        """Lock the partition of an administration that nobody answers any more."""
+        earlier = Administration.objects.create(
+            name="students-2026",
+            published=administration.published,
+            role=administration.role,
+            opens_at=administration.opens_at,
+            closes_at=administration.closes_at,
+        )
+        partition = f"survey_response_{earlier.pk}"
+        another = connection.copy()
+        another.set_autocommit(False)
+        with another.cursor() as cursor:
+            cursor.execute(f"LOCK TABLE {partition} IN ACCESS EXCLUSIVE MODE")
+        yield
+        another.rollback()
+        another.close()
+
+    @pytest.fixture
+    def impatient(self):
+        with connection.cursor() as cursor:
+            cursor.execute("SET lock_timeout = '2s'")
+            yield
+            cursor.execute("RESET lock_timeout")
+
+    def test_is_not_waited_for(self, locked, impatient, review):
+        review()
+
+    def test_would_be_waited_for_by_a_plan_for_any_administration(
+        self, locked, impatient, review, monkeypatch
+    ):
+        for module in (saved_answers, completion):
+            monkeypatch.setattr(
+                module,
+                "name_administration",
+                lambda text, key: text.replace("{administration}", f"(SELECT {key})"),
+            )
+        with pytest.raises(OperationalError, match="lock timeout"):
+            review()
 
 
 class Pool:
