@@ -78,11 +78,7 @@ class CitusFleet(Cluster):
             host.run(f"nft --file {host.folder}/etc/firewall/rules.nft")
             host.start()
         for node in self.nodes:
-            if not wait_until(lambda: primary_of(node), seconds=START_SECONDS, pause=1):  # noqa: B023
-                raise Refusal(f"No host of {node[0].name} becomes the primary")
-            for host in node:
-                scripts = host.folder / "etc/database"
-                host.run(f"sh {scripts}/on_leader sh {scripts}/configure")
+            configure_node(node)
         if not self.becomes_whole():
             raise Refusal("The cluster does not become whole; see --keep")
 
@@ -98,8 +94,52 @@ class CitusFleet(Cluster):
         """Lay the tables out on the nodes, and grant, as the playbook does."""
         for host in self.databases:
             host.run(f"sh {host.folder}/etc/citus/distribute")
+        self.grant()
+
+    def grant(self) -> None:
         grants = self.databases[0].folder / "etc/database/grants.sql"
         self.execute(grants.read_text())
+
+
+@dataclass
+class FleetThatBecomes(CitusFleet):
+    """A fleet with one database, and worker nodes that it does not know yet."""
+
+    is_cluster: bool = False
+
+    def write_configuration(self) -> None:
+        self.write_files(Cluster.limit, Cluster.inventories)
+        self.write_files(",".join(WORKERS), self.inventories)
+
+    def start(self) -> None:
+        """Start the fleet, and the worker nodes beside it; the doors stay open."""
+        Cluster.start(self)
+        for node in self.workers.values():
+            for host in node:
+                host.start()
+            configure_node(node)
+
+    def is_whole(self) -> bool:
+        return super().is_whole() if self.is_cluster else Cluster.is_whole(self)
+
+    def become_cluster(self) -> None:
+        """Do what docs/guides/citus.md says, up to the tables' distribution."""
+        self.play_night("become_cluster.yml", "--limit=failover,citus_workers,web1")
+        self.is_cluster = True
+        self.write_files(self.limit, self.inventories)
+        self.web.run(f"sh {self.web.folder}/etc/start haproxy pgbouncer")
+        hosts = [host for node in self.nodes for host in node]
+        for host in (*hosts, self.web):
+            host.run(f"nft --file {host.folder}/etc/firewall/rules.nft")
+
+
+def configure_node(node: list[Host]) -> None:
+    """Wait for a node's primary, and make its roles and the database."""
+    if not wait_until(lambda: primary_of(node), seconds=START_SECONDS, pause=1):
+        raise Refusal(f"No host of {node[0].name} becomes the primary")
+    for host in node:
+        scripts = host.folder / "etc/database"
+        host.run(f"sh {scripts}/on_leader sh {scripts}/configure")
 
 
 def primary_of(node: list[Host]) -> Host | None:

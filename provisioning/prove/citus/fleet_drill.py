@@ -16,14 +16,20 @@ from provisioning.commands import (
     step,
     wait_until,
 )
+from provisioning.installation.backups.records import count_tables, differences
 from provisioning.prove import fault_injection
-from provisioning.prove.citus.fleet import ALL_NODES, CitusFleet, primary_of
+from provisioning.prove.citus.fleet import (
+    ALL_NODES,
+    CitusFleet,
+    FleetThatBecomes,
+    primary_of,
+)
 from provisioning.prove.citus.fleet_start import arguments
-from provisioning.prove.failovers.drill import Load
+from provisioning.prove.failovers.drill import Load, judge_with_control
 from provisioning.prove.failovers.host import Host
-from provisioning.prove.fault_injection.saver import ADMINISTRATION, PAGES
-from provisioning.prove.fault_injection.saves import AnswerSource
-from provisioning.prove.fault_injection.verdict import Judge, read_back
+from provisioning.prove.fault_injection.saver import ADMINISTRATION
+from provisioning.prove.fault_injection.saves import Attempt
+from provisioning.prove.fault_injection.verdict import read_back
 
 PEOPLE = 4_000
 PATIENCE = 240.0
@@ -33,6 +39,18 @@ FORBIDDEN = (
     *("lost", "regressions", "lost_updates", "false_rejected"),
     *("crossed", "corrupt", "unexpected", "duplicated"),
 )
+# What the rows of controls.sql refer to: a cluster's foreign keys are made anew.
+REFERRED = """
+SET session_replication_role = replica;
+INSERT INTO accounts_district (id, code, name) VALUES (0, 'control', 'Control');
+INSERT INTO accounts_school (id, district_id, code, name)
+VALUES (0, 0, 'control', 'Control');
+INSERT INTO survey_survey (id, name, version, title, languages, source_name,
+    created_at, last_change, compiled_change, published_at)
+VALUES (0, 'control', '1', '{}', '[]', '', now(), 0, 0, now());
+INSERT INTO survey_publishedsurvey (digest, survey_id, definition, published_at)
+VALUES ('none', 0, '{}', now());
+"""
 SHARDS = """
 SELECT count(DISTINCT groupid) FROM citus_shards JOIN pg_dist_node USING (nodename)
 WHERE table_name = 'survey_response'::regclass
@@ -48,18 +66,27 @@ def main() -> int:
 
 def run(options: argparse.Namespace, seed: int) -> dict[str, Any]:
     with step("Making hosts"):
-        fleet = CitusFleet(options.folder, "A2")
+        kind = FleetThatBecomes if options.from_fleet else CitusFleet
+        fleet = kind(options.folder, "A2")
     began = time.monotonic()
     with step("Starting Patroni, etcd, HAProxy, pgbouncer and the firewall"):
         fleet.start()
-    with step("Making tables, and distributing them"):
+    with step("Making tables"):
         fleet.migrate()
+    attempts: list[Attempt] = []
+    night: dict[str, Any] = {}
+    if isinstance(fleet, FleetThatBecomes):
+        fleet.grant()
+        make_people(fleet)
+        attempts = answer(fleet, options, seed)
+        night = become_cluster(fleet)
+    else:
         fleet.distribute()
-    with step("Making respondents"):
-        controls = Path(fault_injection.__file__).with_name("controls.sql").read_text()
-        fleet.execute(controls.format(administration=ADMINISTRATION, people=PEOPLE))
+        make_people(fleet)
     built = time.monotonic() - began
-    load = Load.of(fleet, seed=seed, rate=options.rate, people=PEOPLE)
+    # Each page is saved once, so that no later save hides its loss.
+    first = 1 + max((each.respondent for each in attempts), default=0)
+    load = Load.of(fleet, seed=seed, rate=options.rate, people=PEOPLE, first=first)
     worker = kill_primary(fleet, load, 1)
     coordinator = kill_primary(fleet, load, 0)
     time.sleep(CALM)
@@ -74,17 +101,60 @@ def run(options: argparse.Namespace, seed: int) -> dict[str, Any]:
             [nodes_with_answers] = cursor.fetchone()
             cursor.execute("SELECT count(*) FROM pg_prepared_xacts")
             [prepared] = cursor.fetchone()
-    verdict = Judge(AnswerSource(seed, PAGES), load.attempts, stored).verdict()
     return {
+        **night,
         "seconds_to_build": round(built),
         "nodes_with_answers": nodes_with_answers,
-        "acknowledged": verdict.acknowledged,
-        **verdict.counts(),
+        **judge_with_control(seed, attempts + load.attempts, stored),
         "seconds_without_worker": worker,
         "seconds_without_coordinator": coordinator,
         "prepared": prepared,
         "seed": seed,
     }
+
+
+def make_people(fleet: CitusFleet) -> None:
+    with step("Making respondents"):
+        controls = Path(fault_injection.__file__).with_name("controls.sql").read_text()
+        fleet.execute(controls.format(administration=ADMINISTRATION, people=PEOPLE))
+        fleet.execute(REFERRED)
+
+
+def answer(fleet: CitusFleet, options: argparse.Namespace, seed: int) -> list[Attempt]:
+    """Let people answer while there is one database."""
+    load = Load.of(fleet, seed=seed, rate=options.rate, people=PEOPLE)
+    with step("Saving pages on the one database"):
+        if not wait_until(load.is_steady, seconds=PATIENCE, pause=0.2):
+            raise Refusal("Page saves do not succeed on the fleet")
+        time.sleep(CALM)
+        load.stop()
+    return load.attempts
+
+
+def become_cluster(fleet: FleetThatBecomes) -> dict[str, Any]:
+    """Make a cluster of a fleet, and compare all rows."""
+    began, before = time.monotonic(), count_rows(fleet)
+    with step("Making a coordinator of its database"):
+        fleet.become_cluster()
+    coordinator = time.monotonic() - began
+    with step("Distributing the tables"):
+        fleet.distribute()
+    pause = time.monotonic() - began
+    # A cluster has a table of its own besides, with the way to each code.
+    after = {name: it for name, it in count_rows(fleet).items() if name in before}
+    return {
+        "rows": sum(int(rows) for rows, _ in before.values()),
+        "differences": differences(before, after),
+        "seconds_to_coordinator": round(coordinator),
+        "seconds_of_pause": round(pause),
+    }
+
+
+def count_rows(fleet: CitusFleet) -> dict[str, list[str]]:
+    primary = fleet.primary()
+    if primary is None:
+        raise Refusal("There is no primary to count its rows: the run is void")
+    return count_tables(primary.folder / "run")
 
 
 def kill_primary(fleet: CitusFleet, load: Load, number: int) -> float | None:
@@ -129,6 +199,9 @@ def shortcomings_of(result: dict[str, Any]) -> list[str]:
     for name in ("seconds_without_worker", "seconds_without_coordinator"):
         if result[name] is None:
             shortcomings.append(f"{name}: saves never succeeded again")
+    shortcomings += result.get("differences", [])
+    if result["lost_in_control"] != 1:
+        shortcomings.append("the control's lost answer was not noticed")
     if result["nodes_with_answers"] != 2:
         shortcomings.append(f"{result['nodes_with_answers']} nodes have answers")
     if result["prepared"]:

@@ -37,6 +37,8 @@ def arguments(command: list[str] | None = None) -> argparse.Namespace:
     add = parser.add_argument
     archive = "archive of Citus's source (vendor beside this checkout)"
     add("--citus", type=Path, help=archive)
+    becomes = "begin as a fleet with one database that has answers already"
+    add("--from-fleet", action="store_true", help=becomes)
     add("--seed", type=int, metavar="S", help="repeat the draws of an earlier run")
     folder = "where the servers' data lie during the run (/tmp)"
     add("--folder", type=Path, default=Path("/tmp"), metavar="F", help=folder)  # noqa: S108

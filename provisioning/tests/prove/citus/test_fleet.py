@@ -15,6 +15,8 @@ TOOK_OVER = {
     "seconds_without_coordinator": 12.0,
     "nodes_with_answers": 2,
     "prepared": 0,
+    "lost_in_control": 1,
+    "differences": [],
 }
 RESTORED = {"transactions": 1, "equal": True, "transactions_in_control": 2}
 
@@ -31,6 +33,8 @@ def test_a_fleet_that_took_over_and_lost_nothing_misses_nothing():
         ("seconds_without_coordinator", None),
         ("nodes_with_answers", 1),
         ("prepared", 1),
+        ("lost_in_control", 0),
+        ("differences", ["survey_school has 2 rows instead of 3"]),
     ],
 )
 def test_each_figure_of_the_fleet_is_a_requirement(name, value):
