@@ -104,7 +104,10 @@ def raw_correlation(rounds):
         columns = []
         for item in ITEMS[:4]:
             codes, values = answers.answers[item].codes, answers.answers[item].values
-            of_code = {VALUE + n: int(value) for n, value in enumerate(values)}
+            # PostgreSQL gives all options of the item, also those nobody chose.
+            of_code = {
+                VALUE + n: int(value) for n, value in enumerate(values) if value != "dk"
+            }
             columns.append(np.array([of_code[code] for code in codes.tolist()]))
         columns[2] = -columns[2]
         ids = Identity.objects.filter(administration=each)
