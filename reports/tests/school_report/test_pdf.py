@@ -239,14 +239,14 @@ def text(words: str) -> SimpleNamespace:
 
 def long_report() -> SimpleNamespace:
     """Return a report with long texts, and as much that stands out as is named."""
-    own = SimpleNamespace(
+    theme = SimpleNamespace(
         **{"score": 35, "text": "35", "band": "débil", "tone": 2},
         **{"is_doubtful": True, "words": "débil, pero podría ser neutro"},
         interval="Entre 20 y 50",
     )
     label = text("Un lugar tranquilo y justo")
     part = SimpleNamespace(
-        **{"label": label, "own_line": own, "is_positive": True},
+        **{"label": label, "own_line": theme, "is_positive": True},
         description=text("Las personas se conocen y se extrañan cuando faltan."),
         picture=strip("35"),
         sentence="35 puntos de 99: débil, pero podría ser neutro. Riverside: 39",
