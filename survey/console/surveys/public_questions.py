@@ -17,8 +17,8 @@ from django.views.decorators.http import require_safe
 from accounts.access import anyone
 from accounts.language import language_to_read
 from survey.console.surveys.questionnaire import pages_of
-from survey.fieldwork.administrations.queries import questions_are_public
 from survey.models import Administration
+from survey.people.schools.open_surveys import questions_are_public
 from survey.taking import messages
 from survey.taking.places import place_of_district, place_of_state
 from survey.taking.published import published_survey

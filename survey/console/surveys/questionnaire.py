@@ -17,10 +17,7 @@ from accounts.language import language_to_read
 from accounts.permissions import Capability
 from survey.console.surveys.contents import KIND_WORDS
 from survey.console.surveys.rule_words import RuleWords
-from survey.fieldwork.administrations.queries import (
-    administration_or_404,
-    questions_are_public,
-)
+from survey.fieldwork.administrations.queries import administration_or_404
 from survey.instrument.definitions.schema import (
     ANSWERABLE,
     VISIBLE,
@@ -28,6 +25,7 @@ from survey.instrument.definitions.schema import (
     SurveyDefinition,
 )
 from survey.models import Administration, PublishedSurvey
+from survey.people.schools.open_surveys import questions_are_public
 from survey.taking.published import published_survey
 from survey.taking.rendering import Localizer, Text
 

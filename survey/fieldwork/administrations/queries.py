@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.db.models import Count, Q, QuerySet
 from django.http import Http404
 from django.shortcuts import get_object_or_404
 
-from accounts.models import District, PlaceSettings, School
+from accounts.models import District, School
 from accounts.permissions import Capability, Permissions, Places
 from survey.instrument.definitions.ownership import offerable_for
 from survey.models import Administration, PublishedSurvey, Respondent
@@ -38,20 +38,6 @@ def get_administration(name: str) -> Administration:
         advice = f"Choose one of these: {names}" if names else "Open one first"
         raise AdministrationNotFound(f"No administration is named {name}. {advice}.")
     return administration
-
-
-def questions_are_public() -> Q:
-    """Return which administrations show their questions to everybody.
-
-    The state has to allow it; a district can hide those of its own, and the owner
-    each.
-    """
-    rows = PlaceSettings.objects.all()
-    return Q(
-        Exists(rows.filter(public_questions=True)),
-        ~Exists(rows.filter(hides_questions=True, district=OuterRef("district"))),
-        public_questions=True,
-    )
 
 
 def administrations_for(

@@ -6,11 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
-from accounts.models import SchoolListing
-from survey.fieldwork.administrations.queries import questions_are_public
+from accounts.models import PlaceSettings, SchoolListing
 from survey.models import Administration, Denominator, OpenCode
 from survey.people.access_codes import format_code
 from survey.taking.published import Published, published_survey
@@ -27,6 +26,20 @@ class OpenSurvey:
     code: str
     # The short name of the administration, if its questions are on a public page.
     questions: str
+
+
+def questions_are_public() -> Q:
+    """Return which administrations show their questions to everybody.
+
+    The state has to allow it; a district can hide those of its own, and the owner
+    each.
+    """
+    rows = PlaceSettings.objects.all()
+    return Q(
+        Exists(rows.filter(public_questions=True)),
+        ~Exists(rows.filter(hides_questions=True, district=OuterRef("district"))),
+        public_questions=True,
+    )
 
 
 def open_surveys(listing: SchoolListing, language: str) -> list[OpenSurvey]:
