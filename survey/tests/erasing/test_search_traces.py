@@ -129,7 +129,7 @@ def test_traces_in_files_and_logs_are_reported(staff, maya, sample, tmp_path):
         f"{names[1]}/sheet.xml: name": 1,
     }
     assert result["stores"]["files"]["unread"] == [
-        f"{names[2]}: rows cannot be read: ValueError"
+        f"{names[2]}: rows cannot be read: EOFError"
     ]
     assert result["stores"][f"logs {logs}"]["traces"] == {
         f"{logs}/now.log: access code": 1,
