@@ -173,7 +173,6 @@ def _people(tables: Tables) -> Section:
         "response": "The roster, and who answered",
         "careless": "People who seem not to have read the questions",
         "errors": "Standard errors of the mean of everyone",
-        "classes": "Measures of people who are in one class",
     }
     shown = [
         Table.of(caption, tables[name][0], tables[name][1:])

@@ -11,7 +11,6 @@ import numpy as np
 from accounts.http import Cell
 from reports.scores.scale import POINTS
 from reports.suppression import HIDDEN
-from reports.technical.classes import class_errors
 from reports.technical.diagnostics import MeasureDiagnostics
 from reports.technical.estimates import (
     Raked,
@@ -26,7 +25,7 @@ from reports.technical.tables import Row, diagnosed, rounded
 def tables_of_people(source: TechnicalSource) -> Mapping[str, Iterator[Row]]:
     """Return the rows of each file, with a header first."""
     makers: Sequence[Callable[[TechnicalSource], Iterator[Row]]] = (
-        *(response, careless, errors, classes, pairs, effects),
+        *(response, careless, errors, pairs, effects),
     )
     return {maker.__name__: maker(source) for maker in makers}
 
@@ -89,22 +88,6 @@ def errors(source: TechnicalSource) -> Iterator[Row]:
         deviation = float(np.nanstd(measured, ddof=1))
         effect = (clustered / error) ** 2 if error else None
         yield [measure, *map(rounded, (deviation, error, clustered, effect))]
-
-
-def classes(source: TechnicalSource) -> Iterator[Row]:
-    """Of people who sit together, as far as enough schools have several classes."""
-    yield (
-        *("measure", "schools with several classes", "correlation within classes"),
-        *("design effect of a school's mean", "standard error of people in classes"),
-    )
-    for measure, diagnostics, _ in diagnosed(source):
-        known = class_errors(diagnostics.measured, source.schools, source.classes)
-        if known:
-            figures = (known.intraclass_correlation, known.design_effect)
-            yield [
-                *(measure, known.schools),
-                *(rounded(figure) for figure in (*figures, known.clustered)),
-            ]
 
 
 def pairs(source: TechnicalSource) -> Iterator[Row]:

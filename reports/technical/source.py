@@ -31,7 +31,6 @@ from reports.technical.careless import (
     statements_of,
     straight_lines,
 )
-from reports.technical.classes import classes_of
 from reports.technical.diagnostics import (
     LANGUAGE,
     GroupedPeople,
@@ -68,9 +67,8 @@ class TechnicalSource:
     roster: Sequence[RosterGroup]
     # Weights of the people, and the attributes that they make like the roster.
     weights: tuple[Raked, Sequence[str]] | None
-    # Of each person: the numbers of the school and of the class.
+    # Of each person: the number of the school.
     schools: Codes
-    classes: Codes
 
     @property
     def measures(self) -> list[MeasureDefinition]:
@@ -148,7 +146,6 @@ def read_source(administration: Administration, progress: Progress) -> Technical
         roster,
         roster_weights(roster, grouped),
         np.unique(answers.people.schools, return_inverse=True)[1],
-        classes_of(administration, answers.people),
     )
 
 
