@@ -168,7 +168,10 @@ def thresholds_of_schools(
         return ""
     words = f"{min(ends)} %"
     if len(ends) > 1:
-        words = _("%(least)s %% to %(most)s %%") % {"least": min(ends), "most": max(ends)}
+        words = _("%(least)s %% to %(most)s %%") % {
+            "least": min(ends),
+            "most": max(ends),
+        }
     if role == Role.PARENT:
         return _("%(percent)s of the number of students, in each school") % {
             "percent": words

@@ -516,7 +516,9 @@ class TestEssentials:
 class TestReading:
     STAR, ERROR = "* Hidden, because", "With ±, a number"
 
-    def test_what_50_means_is_said_once_before_the_statistics(self, staff, fall, publish):
+    def test_what_50_means_is_said_once_before_the_statistics(
+        self, staff, fall, publish
+    ):
         publish(fall)
         text = page("published_school", fall.pk, staff.lincoln.pk).text
         reading = text[text.index('id="reading"') :]

@@ -159,15 +159,15 @@ def test_a_doubtful_theme_does_not_count_as_strong():
     noise = part("noise", 30, is_positive=False, error=1.0)
     doubtful = part("doubtful", 62, error=3.0)
     overview = Overview.of([], [strong, weak, noise, doubtful])
-    assert overview.sentence == (
-        "2 of 4 themes are clearly strong. 1 could be strong."
-    )
+    assert overview.sentence == "2 of 4 themes are clearly strong. 1 could be strong."
     # A neutral one could be strong as well; a weak one could not.
     neutral = part("neutral", 58, error=3.0)
     assert Overview.of([], [neutral, weak]).sentence == (
         "No theme is clearly strong. 1 could be strong."
     )
-    assert Overview.of([], [strong, weak]).sentence == "1 of 2 themes are clearly strong."
+    assert (
+        Overview.of([], [strong, weak]).sentence == "1 of 2 themes are clearly strong."
+    )
     page = render_to_string("reports/_theme_legend.html", {"overview": overview})
     assert "2 of 4 themes are clearly strong." in page
 
