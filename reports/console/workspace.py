@@ -508,6 +508,9 @@ def administration_detail(request: StaffRequest, pk: int) -> HttpResponse:
         survey_address = reverse("survey_detail", args=[survey_id])
     manages = may_manage(permissions, administration)
     workspace = Workspace(permissions, administration)
+    # Also for districts that take part in a round of the state: they hold data.
+    holds_data = permissions.has(C.MANAGE_SURVEYS)
+    retention = term_lines(administration) if holds_data else []
     return render(
         request,
         "reports/workspace.html",
@@ -522,12 +525,9 @@ def administration_detail(request: StaffRequest, pk: int) -> HttpResponse:
             "elsewhere": all_places - len(districts) - len(schools),
             "may_manage": manages,
             "emails": _email_figures(administration) if manages else None,
-            # Also for districts that take part in a round of the state: they hold data.
-            "retention": term_lines(administration)
-            if permissions.has(C.MANAGE_SURVEYS)
-            else None,
-            "is_held": permissions.has(C.MANAGE_SURVEYS)
-            and administration.holds.current().exists(),
+            "retention": retention,
+            "keeps_everything": all(line.is_endless for line in retention),
+            "is_held": holds_data and administration.holds.current().exists(),
             "workspace": workspace,
         },
     )

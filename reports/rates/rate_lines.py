@@ -15,7 +15,11 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from accounts.models import District, School
 from reports.rates.progress_pace import LastWeek, Pace, days_without_start, pace
-from reports.rates.thresholds import ThresholdProgress, ThresholdState
+from reports.rates.thresholds import (
+    ThresholdProgress,
+    ThresholdState,
+    thresholds_of_schools,
+)
 from reports.suppression import HIDDEN
 from reports.suppression.rates import SMALLEST_HOUR
 from survey.fieldwork.school_calendar import MONDAY_TO_FRIDAY, SchoolCalendar
@@ -155,6 +159,11 @@ class SchoolRateLine(RateLine):
         return self.threshold.words if self.threshold else str(HIDDEN_WORDS)
 
     @property
+    def threshold_words(self) -> str:
+        """The threshold, where it is reached: else `words` name it."""
+        return self.threshold.share_words if self.threshold and self.is_reached else ""
+
+    @property
     def badge(self) -> str:
         """CSS class of the badge: good, caution or none."""
         if self.threshold is None:
@@ -217,6 +226,11 @@ class RateTotal:
     reporting: int
     reached: int
     not_invited: int
+    # How many of those that can get a report have the usual threshold, and the
+    # others' lowest and highest, in percent; 0 without others.
+    usual: int
+    least_percent: int
+    most_percent: int
     # Schools with people that have no threshold, because they have too few.
     without_threshold: int
     # People whose change of the roster does not count yet.
@@ -282,6 +296,14 @@ class RateTotal:
             "reached": f"{self.reached:,}",
             "reporting": f"{self.reporting:,}",
         }
+
+    @property
+    def threshold_words(self) -> str:
+        """The threshold of schools, or from which to which they are; "" for none."""
+        percents = {self.least_percent, self.most_percent} - {0}
+        return thresholds_of_schools(
+            self.administration.role, percents, has_usual=bool(self.usual)
+        )
 
     @property
     def below(self) -> int:

@@ -9,6 +9,7 @@ Pure functions.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum
 
@@ -119,7 +120,7 @@ class ThresholdProgress:
             case ThresholdState.BELOW:
                 return _("%(people)s to reach %(threshold)s") % {
                     "people": more_people(self.role, self.missing),
-                    "threshold": self._threshold,
+                    "threshold": self.share_words,
                 }
             case ThresholdState.REACHED:
                 return _("Threshold reached")
@@ -145,7 +146,7 @@ class ThresholdProgress:
         }
 
     @property
-    def _threshold(self) -> str:
+    def share_words(self) -> str:
         percent = self.percent or PERCENT[Role(self.role)]
         if self.role == Role.PARENT:
             return _("%(percent)s %% of the %(students)s students") % {
@@ -156,6 +157,26 @@ class ThresholdProgress:
         if share_of(self.role, self.eligible, self.percent) < least:
             return _("%(least)s, the minimum for a report") % {"least": least}
         return f"{percent} %"
+
+
+def thresholds_of_schools(
+    role: str, percents: Collection[int], *, has_usual: bool
+) -> str:
+    """Say the threshold of many schools; `percents` are those that are not usual."""
+    ends = {*percents, PERCENT[Role(role)]} if has_usual else set(percents)
+    if not ends:
+        return ""
+    words = f"{min(ends)} %"
+    if len(ends) > 1:
+        words = _("%(least)s %% to %(most)s %%") % {
+            "least": min(ends),
+            "most": max(ends),
+        }
+    if role == Role.PARENT:
+        return _("%(percent)s of the number of students, in each school") % {
+            "percent": words
+        }
+    return _("%(percent)s in each school") % {"percent": words}
 
 
 def noun(role: str, count: int) -> str:

@@ -14,6 +14,8 @@ from django.db.models import (
     Count,
     F,
     FloatField,
+    Max,
+    Min,
     Q,
     QuerySet,
     Sum,
@@ -167,6 +169,7 @@ def _totals(rates: str) -> dict[str, Aggregate | Coalesce]:
     # Comparisons with a NULL threshold are never true, so schools without
     # one are left out of these sums.
     below = Q(**{f"{rates}needed__gt": finished})
+    reporting = Q(**{f"{rates}needed__isnull": False})
     below_this_morning = Q(**{f"{rates}needed__gt": before_today})
     return {
         "sum_eligible": total("eligible"),
@@ -187,7 +190,10 @@ def _totals(rates: str) -> dict[str, Aggregate | Coalesce]:
         "sum_opted_out": total("opted_out"),
         "sum_awaiting_consent": total("awaiting_consent"),
         "sum_schools": count(),
-        "sum_reporting": count(Q(**{f"{rates}needed__isnull": False})),
+        "sum_reporting": count(reporting),
+        "sum_usual": count(reporting & Q(**{f"{rates}percent__isnull": True})),
+        "sum_least_percent": Coalesce(Min(f"{rates}percent", filter=reporting), 0),
+        "sum_most_percent": Coalesce(Max(f"{rates}percent", filter=reporting), 0),
         "sum_reached": count(Q(**{f"{rates}needed__lte": finished})),
         "sum_not_invited": count(Q(**{f"{rates}eligible": 0})),
         "sum_without_threshold": count(

@@ -147,15 +147,17 @@ class Overview:
         if not banded:
             return ""
         total, without_band = len(scored), len(scored) - len(banded)
-        words = ngettext(
-            "%(strong)s of %(total)s theme is strong.",
-            "%(strong)s of %(total)s themes are strong.",
-            total,
-        ) % {"strong": strong, "total": total}
+        words = _("No theme is clearly strong.")
+        if strong:
+            words = ngettext(
+                "%(strong)s of %(total)s theme is clearly strong.",
+                "%(strong)s of %(total)s themes are clearly strong.",
+                total,
+            ) % {"strong": strong, "total": total}
         if possible:
             more = ngettext(
-                "%(possible)s more could be strong, but is too uncertain to count.",
-                "%(possible)s more could be strong, but are too uncertain to count.",
+                "%(possible)s could be strong.",
+                "%(possible)s could be strong.",
                 possible,
             )
             words = f"{words} {more % {'possible': possible}}"

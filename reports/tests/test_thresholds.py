@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from django.utils import timezone
@@ -9,7 +10,12 @@ from accounts.models import PlaceSettings
 from accounts.permissions import Permissions
 from reports.models import SchoolRate
 from reports.rates.rollup import roll_up
-from reports.rates.thresholds import ThresholdProgress, ThresholdState, needed
+from reports.rates.thresholds import (
+    ThresholdProgress,
+    ThresholdState,
+    needed,
+    thresholds_of_schools,
+)
 from reports.rates.visible_rates import lines_of_school
 from reports.tests.conftest import invite
 
@@ -20,6 +26,17 @@ def test_words_say_how_many_more_people_are_needed():
     )
     assert ThresholdProgress("student", 100, 49).words == "1 more student to reach 50 %"
     assert ThresholdProgress("student", 100, 50).words == "Threshold reached"
+
+
+def test_thresholds_of_many_schools():
+    students = partial(thresholds_of_schools, "student")
+    assert students((), has_usual=False) == ""
+    assert students((), has_usual=True) == "50 % in each school"
+    assert students((60, 70), has_usual=False) == "60 % to 70 % in each school"
+    assert students((60,), has_usual=True) == "50 % to 60 % in each school"
+    assert thresholds_of_schools("parent", (), has_usual=True) == (
+        "20 % of the number of students, in each school"
+    )
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,7 @@ REPORT_SOURCES = frozenset(
         "templates/reports/_score_lines.html",
         "templates/reports/_score_methods.html",
         "templates/reports/_theme_legend.html",
+        "templates/reports/_theme_notes.html",
         "templates/reports/_theme_rows.html",
         "templates/reports/_theme_title.html",
         "templates/reports/school_report_print.html",

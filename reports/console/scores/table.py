@@ -91,6 +91,8 @@ class ScoreCell:
         if self.score is not None:
             is_positive = self.column.is_positive
             band = f" band-{score_tone(self.score, is_positive=is_positive)}"
+            if self.score.band and self.score.is_doubtful:
+                band += " doubtful"
             if words := score_words(self.score, is_positive=is_positive):
                 title = f' title="{escape(words)}"'
         return SafeString(

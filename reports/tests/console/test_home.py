@@ -16,6 +16,7 @@ from accounts.models import Membership, School
 from accounts.permissions import Permissions
 from accounts.tests.logging_in import log_in
 from reports.console.home import have_people_in_own_schools
+from reports.models import SchoolRate
 from reports.rates import visible_rates
 from reports.rates.rollup import roll_up
 from reports.tests.conftest import invite
@@ -93,8 +94,21 @@ def test_administrators_see_their_total_and_the_schools_below_the_threshold(
     text = words_of(staff.state)
     assert "All schools 45 % 32 of 70 students finished" in text
     assert "1 of 2 schools below the threshold" in text
+    assert "Threshold: 50 % in each school." in text
     below = f"/console/rates/schools/{query}&state=below&sort=-missing"
     assert button_of(staff.state) == ("See schools to remind", below)
+
+
+def test_a_place_says_from_which_to_which_its_thresholds_are(staff, counted):
+    rates = SchoolRate.objects.filter(administration=counted)
+    rates.filter(school=staff.lincoln).update(percent=80)
+    assert "Threshold: 50 % to 80 % in each school." in words_of(staff.state)
+    assert "Threshold: 80 % in each school." in words_of(staff.dana)
+    # Washington has no one, so its threshold does not count.
+    rates.filter(school=staff.washington).update(percent=10)
+    assert "Threshold: 80 % in each school." in words_of(staff.dana)
+    assert "reached Threshold: 50 %." in words_of(staff.sam)
+    assert "Threshold:" not in words_of(staff.chen)
 
 
 def test_rates_are_those_of_the_rates_pages(staff, counted):

@@ -7,7 +7,9 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from accounts.models import PlaceSettings
 from accounts.permissions import Permissions
+from accounts.tests.logging_in import log_in
 from reports.console.workspace import Workspace
 from reports.models import Publication, ResultsRollUp
 from reports.rates.rollup import roll_up
@@ -126,6 +128,16 @@ def test_invitations_that_a_closed_round_did_without_are_not_done(staff, student
         "done",
         "E-mails were scheduled. No login cards were made.",
     )
+
+
+def test_that_everything_is_kept_is_said_once(client, staff, students):
+    log_in(client, staff.state)
+    address = f"/console/administrations/{students.pk}/"
+    assert client.get(address).text.count("no period was set") == 1
+    PlaceSettings.objects.create(identities_days=90)
+    page = client.get(address).text
+    assert page.count("They are kept: no period was set.") == 1
+    assert "90 days after the closing" in page
 
 
 def test_a_coordinator_sees_the_cards_of_the_own_school_only(staff, students):

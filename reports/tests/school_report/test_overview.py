@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
@@ -110,11 +112,20 @@ def test_the_legend_explains_an_uncertain_change_outside_the_line():
     ):
         theme = part("learning", score, before, error=error)
         context = {"overview": Overview.of([], [theme]), "parts": [theme]}
-        legend = render_to_string("reports/_theme_legend.html", context)
+        notes = render_to_string("reports/_theme_notes.html", context)
         rows = render_to_string("reports/_theme_rows.html", context)
-        assert ("both numbers have an error" in legend) is is_explained
+        assert ("both numbers have an error" in notes) is is_explained
         words = "Change since last time: −11, too uncertain to call a change"
         assert (words in rows) is is_explained
+
+
+def test_a_row_says_what_a_theme_is_about_where_that_is_asked_for():
+    theme = part("learning", 52)
+    theme = replace(theme, description=Text(SafeString("Lessons ask to think.")))
+    for describes in (True, False):
+        context = {"parts": [theme], "describes": describes}
+        rows = render_to_string("reports/_theme_rows.html", context)
+        assert ("Lessons ask to think." in rows) is describes
 
 
 def test_signs_are_explained_where_they_are_shown():
@@ -148,19 +159,17 @@ def test_a_doubtful_theme_does_not_count_as_strong():
     noise = part("noise", 30, is_positive=False, error=1.0)
     doubtful = part("doubtful", 62, error=3.0)
     overview = Overview.of([], [strong, weak, noise, doubtful])
-    assert overview.sentence == (
-        "2 of 4 themes are strong. 1 more could be strong, but is too uncertain to"
-        " count."
-    )
+    assert overview.sentence == "2 of 4 themes are clearly strong. 1 could be strong."
     # A neutral one could be strong as well; a weak one could not.
     neutral = part("neutral", 58, error=3.0)
     assert Overview.of([], [neutral, weak]).sentence == (
-        "0 of 2 themes are strong. 1 more could be strong, but is too uncertain to"
-        " count."
+        "No theme is clearly strong. 1 could be strong."
     )
-    assert Overview.of([], [strong, weak]).sentence == "1 of 2 themes are strong."
+    assert (
+        Overview.of([], [strong, weak]).sentence == "1 of 2 themes are clearly strong."
+    )
     page = render_to_string("reports/_theme_legend.html", {"overview": overview})
-    assert "2 of 4 themes are strong." in page
+    assert "2 of 4 themes are clearly strong." in page
 
 
 def test_themes_without_a_band_are_not_counted():
@@ -171,6 +180,6 @@ def test_themes_without_a_band_are_not_counted():
     assert Overview.of([], [alone]).sentence == ""
     strong = part("strong", 70, error=1.0)
     both = Overview.of([], [strong, alone])
-    assert both.sentence == "1 of 2 themes are strong. 1 is not rated."
+    assert both.sentence == "1 of 2 themes are clearly strong. 1 is not rated."
     hidden = part("hidden", None)
     assert Overview.of([], [hidden]).sentence == ""

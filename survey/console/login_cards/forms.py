@@ -63,6 +63,8 @@ LISTS = (
         ),
     ),
 )
+# A key of no district.
+WHOLE_STATE = "state"
 LANGUAGE_NAMES = {entry["code"]: entry["name"] for entry in languages()}
 
 
@@ -153,7 +155,7 @@ class ManySchoolsForm(CodesForm):
 
     field_order = ("district", "format", "unfinished")
 
-    district = forms.ChoiceField(required=False, label=gettext_lazy("Schools"))
+    district = forms.ChoiceField(label=gettext_lazy("Schools"))
 
     def __init__(
         self,
@@ -167,9 +169,8 @@ class ManySchoolsForm(CodesForm):
         self.districts = {str(district.pk): district for district in districts}
         choices = [(key, district.name) for key, district in self.districts.items()]
         if whole_state:
-            choices = [("", _("All schools of the state")), *choices]
+            choices = [(WHOLE_STATE, _("All schools of the state")), *choices]
         set_choices(self, "district", choices)
-        self.fields["district"].required = not whole_state
         # The only district needs no choice.
         if len(choices) == 1:
             del self.fields["district"]

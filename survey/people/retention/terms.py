@@ -140,6 +140,11 @@ class TermLine:
     # What was ordered, if it was.
     destruction: Destruction | None
 
+    @property
+    def is_endless(self) -> bool:
+        """Test that there is no period, and nothing was ordered."""
+        return not self.destruction and not self.term.days
+
 
 def term_lines(administration: Administration) -> list[TermLine]:
     """Return both kinds. 2 statements, and 1 more where something was destroyed."""

@@ -49,7 +49,7 @@ def order(client, administration, django_capture_on_commit_callbacks):
         with django_capture_on_commit_callbacks(execute=True):
             client.post(
                 f"/console/administrations/{administration.pk}/cards/",
-                {"format": "zip", **options},
+                {"format": "zip", "district": "state", **options},
             )
         return CardSet.objects.latest("pk") if CardSet.objects.count() > known else None
 

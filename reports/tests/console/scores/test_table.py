@@ -82,7 +82,7 @@ def test_noise_is_colored_the_other_way_round(client, staff, fall):
     Calibration.objects.update(people_deviation=9.0)
     page = re.sub(r"\s+", " ", table(client, fall, "?show=all").content.decode())
     doubt = "very strong, but could be strong"
-    assert f'<td class="number band-0" title="{doubt}">85</td>' in page
+    assert f'<td class="number band-0 doubtful" title="{doubt}">85</td>' in page
     Calibration.objects.update(schools_deviation=0.0)
     page = re.sub(r"\s+", " ", table(client, fall, "?show=all").content.decode())
     assert '<td class="number band-0">85</td>' in page
