@@ -19,7 +19,7 @@ SITE = ROOT / ".help" / "site"
 SOURCES = (
     *("docs/help", "docs/guides", "provisioning/help_site"),
     *("static/css/tokens.css", "static/css/fonts.css", "static/css/base.css"),
-    *("static/fonts", "pyproject.toml"),
+    *("static/fonts", "static/img/mark.svg", "pyproject.toml"),
 )
 
 
@@ -80,7 +80,7 @@ def run_generator(*command: str | Path) -> None:
     if done.returncode:
         lines = f"{done.stdout}{done.stderr}".splitlines()
         problems = [line for line in lines if line.startswith(("WARNING", "ERROR"))]
-        reason = "; ".join(problems or lines[:1] or ["it gave no reason"])
+        reason = "; ".join(problems or lines[-1:] or ["it gave no reason"])
         raise Refusal(f"The help site can't be built: {reason}")
 
 

@@ -68,7 +68,9 @@ class ReturningPeople:
         `before` and `now` are how many have it.
         """
         everyone, everyone_now, both = self.people.get(school, (0, 0, 0.0))
-        return max(both - (everyone - before) - (everyone_now - now), 0.0)
+        # A release may be newer than the scores, and count fewer people than these.
+        without = max(everyone - before, 0) + max(everyone_now - now, 0)
+        return max(both - without, 0.0)
 
 
 def returning_people(

@@ -1,8 +1,8 @@
 """Let saves have the processor while answers are digested before they are destroyed.
 
 The function of 0020, which rests after each millisecond of work for as long: reading a
-hundred million answers took a whole core for a quarter of an hour. All else is as
-there, also who may call it.
+hundred million answers took a whole core for a quarter of an hour. It rests for half
+an hour at most. All else is as there, also who may call it.
 """
 
 from django.db import migrations
@@ -25,6 +25,8 @@ DECLARE
     answer_table text := 'survey_response_' || of_administration;
     line text;
     reading_since timestamptz := clock_timestamp();
+    pause double precision;
+    rested double precision := 0;
 BEGIN
     IF octet_length(digest_key) < 32 OR NOT EXISTS (
         SELECT 1 FROM public.survey_administration a
@@ -48,10 +50,10 @@ BEGIN
     LOOP
         digest := sha256(digest || convert_to(line, 'UTF8'));
         answers := answers + 1;
-        IF answers % 200 = 0 THEN
-            PERFORM pg_sleep(
-                least(0.1, extract(epoch FROM clock_timestamp() - reading_since))
-            );
+        IF answers % 200 = 0 AND rested < 1800 THEN
+            pause := least(0.1, extract(epoch FROM clock_timestamp() - reading_since));
+            PERFORM pg_sleep(pause);
+            rested := rested + pause;
             reading_since := clock_timestamp();
         END IF;
     END LOOP;

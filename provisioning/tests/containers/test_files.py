@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
 from functools import cache
 from pathlib import Path
+from shutil import copy, copytree
 from typing import Any
 
 import jsonschema
@@ -93,6 +95,25 @@ def test_python_packages_are_the_locked_ones():
     assert calls == ["PRODUCTION", "STACK"]
 
 
+def test_packages_and_help_are_made_from_what_is_copied(tmp_path):
+    """The step before it installs packages; this one builds the help site."""
+    _base, text = stages()["packages"]
+    for line in re.findall(r"^COPY (.+)$", text, flags=re.MULTILINE):
+        *sources, target = line.split()
+        for source in (path for name in sources for path in ROOT.glob(name)):
+            is_folder = target.endswith("/")
+            place = tmp_path / target / source.name if is_folder else tmp_path / target
+            place.parent.mkdir(parents=True, exist_ok=True)
+            (copytree if source.is_dir() else copy)(source, place)
+    program = (
+        "from pathlib import Path;"
+        "from provisioning.installation.environment import build_if_changed;"
+        f"build_if_changed(Path({sys.executable!r}))"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
+    assert (tmp_path / ".help" / "site" / "en" / "index.html").exists()
+
+
 @pytest.mark.parametrize("target", targets())
 def test_no_process_runs_as_root_or_needs_a_shell(target):
     assert last(target, "USER") == "2000:2000"
@@ -109,7 +130,7 @@ def test_images_have_no_secret_and_no_file_that_is_not_named():
     allowed = {line[1:].split("/")[0] for line in lines if line.startswith("!")}
     assert allowed == {
         *("manage.py", "pyproject.toml", "requirements.txt", "accounts", "survey"),
-        *("reports", "settings", "templates", "static", "provisioning"),
+        *("reports", "settings", "templates", "static", "provisioning", "docs"),
     }
     keys = [line for line in TEXT.splitlines() if "KEY" in line]
     assert all("unused" in line for line in keys)

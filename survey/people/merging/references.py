@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from accounts.models import District, Membership, School, SchoolListing
+from accounts.models import District, Membership, PlaceSettings, School, SchoolListing
 from accounts.tables import Reference, tables
 from survey.models import (
     Administration,
@@ -134,6 +134,13 @@ def _adapt_waves(duplicate: District, target: District) -> None:
         wave.save(update_fields=["name"])
 
 
+def _adapt_hidden_questions(duplicate: District, target: District) -> None:
+    """Keep the questions off public pages that the duplicate kept off."""
+    if PlaceSettings.objects.filter(district=duplicate, hides_questions=True).exists():
+        rounds = Administration.objects.filter(district=duplicate)
+        rounds.update(public_questions=False)
+
+
 def refuse_two_feeds(duplicate: District, target: District) -> None:
     """Refuse districts whose feeds bring one administration. 3 statements or 1.
 
@@ -228,6 +235,7 @@ ADAPTERS: Mapping[type, tuple[Callable[..., None], ...]] = {
         _adapt_feeds,
         _adapt_joins,
         _adapt_erased_ids,
+        _adapt_hidden_questions,
         _adapt_listed_ids,
     ),
 }

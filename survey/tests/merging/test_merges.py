@@ -12,11 +12,13 @@ from accounts.models import (
     District,
     DistrictAlias,
     Membership,
+    PlaceSettings,
     School,
     SchoolAlias,
 )
 from survey.fieldwork.open_codes.codes import create_open_code
 from survey.models import (
+    Administration,
     CardSet,
     CountedGroup,
     Identity,
@@ -35,6 +37,7 @@ from survey.people.merging.merges import (
     latest_job,
     request_merge,
 )
+from survey.people.schools.open_surveys import questions_are_public
 from survey.taking.login import LoginRefused, log_in_respondent
 from survey.taking.storage import AnswerRow, Outcome, save_page
 from survey.tests.rosters.roster_imports import run_import
@@ -113,6 +116,20 @@ def test_two_districts_become_one(twice, merge, staff, copy, administration):
     # Both go on with the code that they used.
     for respondent in (maya, ali):
         assert log_in_respondent(code_of(respondent)).respondent_id == respondent.pk
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("hides", [True, False])
+def test_questions_that_a_district_hid_stay_hidden(
+    merge, staff, copy, administration, hides
+):
+    Administration.objects.update(district=copy, public_questions=True)
+    PlaceSettings.objects.create(district=None, public_questions=True)
+    PlaceSettings.objects.create(district=copy, hides_questions=hides)
+    merge(copy, staff.riverside)
+    public = Administration.objects.filter(questions_are_public())
+    assert Administration.objects.get().district == staff.riverside
+    assert public.exists() != hides
 
 
 @pytest.mark.sqlite
