@@ -109,7 +109,7 @@ def test_reissuing_a_lost_card_and_printing_a_class(
     page.get_by_role("link", name="Lincoln").click()
     choose_action(page, "Login cards")
     page.locator("#id_classroom").select_option("7B")
-    page.get_by_role("button", name="Make cards").click()
+    page.get_by_role("button", name="Make file").click()
     with page.expect_download() as download:
         page.get_by_role("link", name="Download").click()
     file = tmp_path / download.value.suggested_filename
@@ -143,7 +143,7 @@ def test_pages_are_accessible_and_fit_the_screen(
     for name, address in sights.items():
         page.goto(address)
         check_both(page, name)
-    page.get_by_role("button", name="Make cards").click()
+    page.get_by_role("button", name="Make file").click()
     check_both(page, "made")
     page.goto(sights["cards"])
     check_both(page, "cards with sets")
