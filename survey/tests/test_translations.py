@@ -18,7 +18,7 @@ from survey.taking import messages
 # Template tags (block `width` names a class), comments, and what is no text.
 NOT_SHOWN = re.compile(
     r"{%\s*blocktranslate\b.*?endblocktranslate\s*%}|{#.*?#}|<!--.*?-->"
-    r"|{% block width %}.*?{% endblock|{%.*?%}|{{.*?}}"
+    r"|{% block (?:width|\w+_class) %}.*?{% endblock|{%.*?%}|{{.*?}}"
     r"|<(script|style|code)\b.*?</\1>",
     re.DOTALL,
 )
