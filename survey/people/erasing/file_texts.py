@@ -2,7 +2,8 @@
 
 Each function yields a text for each row, or for neighbouring lines of a page, in flat
 memory but for PDF. SPSS, Stata and PDF are read as this product writes them; what
-looks otherwise raises an exception.
+looks otherwise, or would take much more time or memory than its size, raises an
+exception.
 """
 
 from __future__ import annotations
@@ -12,14 +13,17 @@ import struct
 import warnings
 import zlib
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import IO, Any
 
 from survey.people.erasing.traces import text_of
 
 ROWS = 2000
 PART = 1 << 20
+# Of a PDF file, and once more of all that is packed in it.
 MOST_PDF = 256 << 20
+# Of what is read at a time, because a file says so.
+MOST_READ = 64 << 20
 
 
 def texts_of_workbook(file: IO[bytes]) -> Iterator[str]:
@@ -65,6 +69,7 @@ LITTLE_ENDIAN, BYTECODES, ZLIB = 2, 1, 2
 END, LITERAL, SPACES, MISSING = 252, 253, 254, 255
 # A long text lies in segments of 256 bytes, of which 255 are used; each stands for 252.
 SEGMENT, SEGMENT_USED, SEGMENT_DECLARED = 32, 255, 252
+WIDEST, MOST_ELEMENTS, MOST_BLOCK = 32_767, 1_000_000, 16 << 20
 
 
 def texts_of_sav(file: IO[bytes]) -> Iterator[str]:
@@ -79,6 +84,8 @@ def texts_of_sav(file: IO[bytes]) -> Iterator[str]:
     file.seek(0)
     yield from _lines(_exactly(file, rows_at))
     elements = sum(size for size, _ in columns)
+    if not 1 <= elements <= MOST_ELEMENTS:
+        raise ValueError("too wide, or no columns")
     stream = _parts(file) if compression == BYTECODES else _zlib_blocks(file)
     row: list[bytes | float | None] = []
     for element in _elements(stream, bias):
@@ -132,6 +139,8 @@ def _sav_columns(file: IO[bytes]) -> list[tuple[int, int]]:
             columns.append((SEGMENT * skipped + -(-last // 8), whole))
         else:
             columns.append((max(1, -(-width // 8)), width))
+    if not all(0 <= width <= WIDEST for _, width in columns):
+        raise ValueError("too wide a column")
     return columns
 
 
@@ -191,10 +200,17 @@ def _zlib_blocks(file: IO[bytes]) -> Iterator[bytes]:
     first = file.tell()
     file.seek(trailer)
     *_, count = struct.unpack("<qqii", _exactly(file, 24))
-    sizes = [struct.unpack("<qqii", _exactly(file, 24))[2:] for _ in range(count)]
+    blocks = struct.iter_unpack("<qqii", _exactly(file, 24 * count))
     file.seek(first)
-    for plain, packed in sizes:
-        yield _inflated(_exactly(file, packed), plain)
+    for *_, plain, packed in blocks:
+        if not 0 < plain <= MOST_BLOCK:
+            raise ValueError("too large a block, or an empty one")
+        block = _inflated(_exactly(file, packed), plain)
+        if len(block) < plain:
+            raise EOFError("a block is cut off")
+        yield block
+    if file.tell() != trailer:
+        raise ValueError("blocks that are not in the list")
 
 
 # Stata
@@ -228,6 +244,8 @@ def texts_of_dta(file: IO[bytes]) -> Iterator[str]:
     layout = struct.Struct(
         "<" + "".join(NUMBERS.get(code, f"{code}s") for code in types)
     )
+    if not layout.size:
+        raise ValueError("no columns")
     for _row in range(rows):
         cells = layout.unpack(_exactly(file, layout.size))
         yield text_of(map(_dta_cell, cells))
@@ -236,7 +254,7 @@ def texts_of_dta(file: IO[bytes]) -> Iterator[str]:
         *_, size = struct.unpack("<IQBI", _exactly(file, 17))
         yield _exactly(file, size).decode("utf-8", "replace")
     file.seek(labels_at)
-    rest = file.read()
+    rest = file.read(MOST_READ)
     if not rest.endswith(b"</stata_dta>"):
         raise EOFError("the file is cut off")
     yield from _lines(rest)
@@ -250,11 +268,11 @@ def _dta_cell(cell: bytes | float) -> str:
 
 # PDF
 
-OBJECT = re.compile(rb"(\d+) 0 obj\b(.*?)\bendobj", re.S)
-STREAM = re.compile(rb"(.*?)\bstream\r?\n(.*)\r?\nendstream", re.S)
-FILTER = re.compile(rb"/Filter\s*\[?\s*/(\w+)")
+OBJECT = re.compile(rb"(?<!\d)(\d{1,10}) 0 obj\b")
+STREAM = re.compile(rb">>\s*stream\r?\n")
+FILTER = re.compile(rb"/Filter[\s\[]*/?(\w+)")
 REFERENCE = re.compile(rb"/([^\s/<>\[\](){}]+)\s+(\d+) 0 R")
-STRING = rb"\((?:\\.|[^\\()])*\)|<[0-9A-Fa-f\s]*>"
+STRING = rb"\((?:[^\\()]++|\\.)*+\)|<[0-9A-Fa-f\s]*+>"
 TOKEN = re.compile(
     STRING + rb"|/[^\s/<>\[\](){}]+|(?<![^\s\]>)])(?:BT|ET|Tf|Tj|TJ)(?!\S)", re.S
 )
@@ -262,7 +280,9 @@ HEXADECIMAL = re.compile(rb"<[0-9A-Fa-f]*>")
 ESCAPES = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"f": b"\f"}
 # Of images, fonts and profiles of colors; no text is in these.
 NO_TEXT = (b"/Subtype /Image", b"/Length1", b"/Alternate", b"/Type /XRef")
-MOST_STREAM = 64 << 20
+# Of an object without its stream, and of a table of letters.
+MOST_OBJECT = 4 << 20
+MOST_FONTS, MOST_CODES, LONGEST_CODE, LONGEST_LETTER = 64, 1 << 16, 4, 64
 Letters = dict[bytes, str]
 
 
@@ -278,53 +298,93 @@ def texts_of_pdf(file: IO[bytes]) -> Iterator[str]:
         raise EOFError("the file is cut off")
     if b"/Encrypt" in content:
         raise ValueError("encrypted")
+    if content.count(b"startxref") != 1:
+        raise ValueError("saved in several steps")
     objects, streams = _pdf_objects(content)
     if not any(b"/Pages" in each for each in objects.values()):
         raise ValueError("no pages")
+    if max(map(len, objects.values())) > MOST_OBJECT:
+        raise ValueError("too large an object")
     for each in objects.values():
         yield "\n".join(_string(text) for text in re.findall(STRING, each, re.S))
-    letters = {
-        number: _letters(streams[int(match[1])])
+    fonts = _fonts(objects, streams)
+    for stream in streams.values():
+        if not re.search(rb"\sTf\b", stream):
+            # Such as what describes the document, in XML.
+            yield from _lines(stream)
+            continue
+        for choice in range(max(map(len, fonts.values()), default=1)):
+            lines = _shown_texts(stream, fonts, choice)
+            # A name may be in two lines.
+            for first, second in pairwise(chain([""], lines)):
+                yield f"{first}\n{second}"
+                # Letters lie from left to right, also of Arabic words.
+                yield f"{first}\n{second}"[::-1]
+
+
+def _fonts(
+    objects: dict[int, bytes], streams: dict[int, bytes]
+) -> dict[bytes, list[Letters]]:
+    """Return the tables of each name that pages give to a font.
+
+    Pages may give a name to different fonts: then all of them are tried.
+    """
+    tables = {
+        number: int(match[1])
         for number, each in objects.items()
         if (match := re.search(rb"/ToUnicode\s+(\d+) 0 R", each))
     }
-    # Pages may give a name to different fonts: then all of them are tried.
-    fonts: dict[bytes, list[Letters]] = {}
+    if len(tables) > MOST_FONTS:
+        raise ValueError("too many fonts")
+    letters = {number: _letters(streams[table]) for number, table in tables.items()}
+    # Each page may name all fonts once more.
+    fonts: dict[bytes, dict[int, Letters]] = {}
     for each in objects.values():
-        for name, number in REFERENCE.findall(each):
-            if int(number) in letters:
-                fonts.setdefault(name, []).append(letters[int(number)])
-    for stream in streams.values():
-        if b"Tf" in stream:
-            for choice in range(max(map(len, fonts.values()), default=1)):
-                lines = list(_shown_texts(stream, fonts, choice))
-                # A name may be in two lines.
-                for first, second in pairwise(["", *lines]):
-                    yield f"{first}\n{second}"
-                    # Letters lie from left to right, also of Arabic words.
-                    yield f"{first}\n{second}"[::-1]
+        for name, digits in REFERENCE.findall(each):
+            if (number := int(digits)) in letters:
+                fonts.setdefault(name, {})[number] = letters[number]
+    return {name: [*of_name.values()] for name, of_name in fonts.items()}
 
 
 def _pdf_objects(content: bytes) -> tuple[dict[int, bytes], dict[int, bytes]]:
     """Return objects by their number, also those in streams; and streams of text."""
     objects: dict[int, bytes] = {}
     streams: dict[int, bytes] = {}
-    for number, each in OBJECT.findall(content):
-        match = STREAM.match(each)
-        objects[int(number)] = match[1] if match else each
-        if not match or any(sign in match[1] for sign in NO_TEXT):
+    left = MOST_PDF
+    for number, each in _outer_objects(content):
+        match, end = STREAM.search(each), each.rfind(b"endstream")
+        if bool(match) != (end >= 0):
+            raise ValueError("an unknown stream")
+        objects[number] = head = each[: match.start()] if match else each
+        if not match or any(sign in head for sign in NO_TEXT):
             continue
-        packing = FILTER.search(match[1])
+        stream = each[match.end() : end]
+        packing = FILTER.search(head)
         if packing and packing[1] not in (b"FlateDecode", b"DCTDecode", b"JPXDecode"):
             raise ValueError("an unknown filter")
         if packing and packing[1] != b"FlateDecode":
             continue
-        stream = _inflated(match[2], MOST_STREAM) if packing else match[2]
-        if b"/ObjStm" in match[1]:
-            objects.update(_packed_objects(match[1], stream))
+        if packing:
+            stream = _inflated(stream, left)
+            left -= len(stream)
+        if b"/ObjStm" in head:
+            objects.update(_packed_objects(head, stream))
         else:
-            streams[int(number)] = stream
+            streams[number] = stream
     return objects, streams
+
+
+def _outer_objects(content: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield objects. Raises ValueError if there are others, such as of generation 1."""
+    place = 0
+    while match := OBJECT.search(content, place):
+        end = content.find(b"endobj", match.end())
+        if end < 0 or b"obj" in content[place : match.start()]:
+            raise ValueError("an unknown object")
+        yield int(match[1]), content[match.end() : end]
+        place = end + len(b"endobj")
+    if b"obj" in content[place:]:
+        raise ValueError("an unknown object")
 
 
 def _packed_objects(head: bytes, stream: bytes) -> Iterator[tuple[int, bytes]]:
@@ -332,6 +392,8 @@ def _packed_objects(head: bytes, stream: bytes) -> Iterator[tuple[int, bytes]]:
     first = int(match[1]) if match else 0
     numbers = [int(number) for number in stream[:first].split()]
     places = [*numbers[1::2], len(stream)]
+    if places != sorted(places):
+        raise ValueError("objects that overlap")
     for number, (start, end) in zip(numbers[::2], pairwise(places), strict=True):
         yield number, stream[first + start : first + end]
 
@@ -339,15 +401,29 @@ def _packed_objects(head: bytes, stream: bytes) -> Iterator[tuple[int, bytes]]:
 def _letters(cmap: bytes) -> Letters:
     """Return the text of each code of a font, by its table for copying."""
     letters: Letters = {}
-    for kind, part in re.findall(rb"begin(bfchar|bfrange)(.*?)endbf", cmap, re.S):
+    left = MOST_CODES
+    if len(cmap) > MOST_OBJECT:
+        raise ValueError("too large a table")
+    for after in cmap.split(b"beginbf")[1:]:
+        part, end, _ = after.partition(b"endbf")
+        if not end:
+            raise EOFError("a table is cut off")
         words = [_bytes_of(word) for word in HEXADECIMAL.findall(part)]
-        if kind == b"bfchar":
+        if part.startswith(b"char"):
             ranges = zip(words[::2], words[::2], words[1::2], strict=True)
         else:
             ranges = zip(words[::3], words[1::3], words[2::3], strict=True)
         for low, high, text in ranges:
             first, start = int.from_bytes(low), int.from_bytes(text)
-            for code in range(first, int.from_bytes(high) + 1):
+            count = int.from_bytes(high) + 1 - first
+            if not (
+                0 < len(low) <= LONGEST_CODE
+                and len(text) <= LONGEST_LETTER
+                and 0 <= count <= left
+            ):
+                raise ValueError("too many codes, or too long ones")
+            left -= count
+            for code in range(first, first + count):
                 letter = (start + code - first).to_bytes(len(text))
                 letters[code.to_bytes(len(low))] = letter.decode("utf-16-be")
     return letters
@@ -359,23 +435,24 @@ def _shown_texts(
     """Yield what each block of text of a page shows."""
     letters: Letters = {}
     name, shown = b"", ""
-    strings: list[bytes] = []
-    for token in TOKEN.findall(stream):
+    strings = bytearray()
+    for match in TOKEN.finditer(stream):
+        token = match[0]
         if token[:1] in b"(<":
-            strings.append(_bytes_of(token))
+            strings += _bytes_of(token)
         elif token[:1] == b"/":
             name = token[1:]
         elif token == b"Tf":
             of_name = fonts.get(name, [{}])
             letters = of_name[min(choice, len(of_name) - 1)]
         elif token in (b"Tj", b"TJ"):
-            shown += _decoded(b"".join(strings), letters)
-            strings = []
+            shown += _decoded(bytes(strings), letters)
+            strings.clear()
         elif token == b"ET" and shown:
             yield shown
             shown = ""
         if token in (b"BT", b"ET"):
-            strings = []
+            strings.clear()
 
 
 def _decoded(content: bytes, letters: Letters) -> str:
@@ -409,6 +486,8 @@ def _string(token: bytes) -> str:
 
 
 def _exactly(file: IO[bytes], size: int) -> bytes:
+    if not 0 <= size <= MOST_READ:
+        raise ValueError("too large a part")
     content = file.read(size)
     if len(content) < size:
         raise EOFError("the file is cut off")
@@ -429,9 +508,9 @@ def _lines(content: bytes) -> Iterator[str]:
 
 
 def _inflated(content: bytes, most: int) -> bytes:
-    """Unpack so many bytes at most. Raises ValueError if there are more."""
+    """Unpack so many bytes at most. Raises ValueError if it has more, or is cut off."""
     unpacker = zlib.decompressobj()
-    unpacked = unpacker.decompress(content, most)
-    if unpacker.unconsumed_tail and unpacker.decompress(unpacker.unconsumed_tail, 1):
-        raise ValueError("too large to unpack")
+    unpacked = unpacker.decompress(content, most + 1)
+    if len(unpacked) > most or not unpacker.eof:
+        raise ValueError("too large to unpack, or cut off")
     return unpacked
