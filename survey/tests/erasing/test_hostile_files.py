@@ -98,7 +98,7 @@ HOSTILE = {
     + b"<K>\0\0</K><N>" + b"\xff" * 8 + b"</N><label>\0\0</label><map>"
     + struct.pack("<14Q", *[300] * 14) + bytes(400),
     "open.pdf": pdf(b"1 0 obj " * 60_000),
-    "digits.pdf": pdf(b"1" * 60_000 + b" 0 obj\nendobj"),
+    "digits.pdf": pdf(b"1" * 200_000 + b"\n2 1 obj\nendobj"),
     "streams.pdf": pdf(b"1 0 obj " + b">>\nstream\n" * 60_000 + b"endobj"),
     "tables.pdf": with_letters(b"beginbfchar " * 60_000),
     "range.pdf": with_letters(b"beginbfrange <00000000> <FFFFFFFF> <0041> endbf"),
