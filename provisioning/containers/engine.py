@@ -66,7 +66,7 @@ class Engine:
             raise Refusal(
                 "Neither Podman nor a running Docker is here. Install with: sudo"
                 " apt-get install --no-install-recommends podman netavark"
-                " aardvark-dns runc docker-compose"
+                " aardvark-dns iptables runc docker-compose"
             )
         if self.runs("docker", "compose", "version") and self.name == "docker":
             self.compose = ["docker", "compose"]
