@@ -139,10 +139,10 @@ def unread(folder, name: str, content: bytes) -> list[str]:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_file_is_soon_named(tmp_path, name):
     start = time.process_time()
-    found = unread(tmp_path, name, HOSTILE[name])
+    named = unread(tmp_path, name, HOSTILE[name])
     assert time.process_time() - start < SECONDS
-    assert found == [f"{tmp_path / name}: rows cannot be read: ValueError"] or (
-        name in CUT_OFF and found[0].endswith(": EOFError")
+    assert named == [f"{tmp_path / name}: rows cannot be read: ValueError"] or (
+        name in CUT_OFF and named[0].endswith(": EOFError")
     )
 
 
