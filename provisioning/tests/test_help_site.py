@@ -48,8 +48,6 @@ def copied(tmp_path, monkeypatch) -> Path:
         else:
             (tmp_path / source).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / source, tmp_path / source)
-    (tmp_path / "static" / "img").mkdir()
-    shutil.copy(ROOT / "static" / "img" / "mark.svg", tmp_path / "static" / "img")
     monkeypatch.setattr(help_site, "HERE", tmp_path / "provisioning" / "help_site")
     return tmp_path
 

@@ -103,7 +103,7 @@ class Clusters:
         now: ErrorParts,
         between: float,
         of_changes: float | None,
-        shared: Floats,
+        shared: Floats | float = 0.0,
     ) -> ErrorParts:
         """Return the parts of changes of means between two rounds.
 
@@ -138,12 +138,16 @@ class Clusters:
         return np.asarray(np.sqrt(np.where(count > 1, variance, np.nan)))
 
 
-def difference_variance(error: Floats, another: Floats, shared: Floats) -> Floats:
+def difference_variance(
+    error: Floats, another: Floats, shared: Floats | float
+) -> Floats:
     """Return the variance of a difference; `shared` is the correlation of the errors.
 
-    Below 1, it is above 0.
+    Above 0 while that is below 1, and infinite where an error is.
     """
-    return np.asarray(error**2 + another**2 - 2 * shared * error * another)
+    known = np.isfinite(error) & np.isfinite(another)
+    both = np.multiply(error, another, out=np.zeros(known.shape), where=known)
+    return np.asarray(error**2 + another**2 - 2 * shared * both)
 
 
 def mean_parts(measures: Sequence[tuple[ErrorParts, bool]]) -> ErrorParts:

@@ -391,7 +391,7 @@ def test_a_districts_list_is_private_to_the_district(
     assert [row["ID"] for row in csv_rows(download(client, of_district))] == ["40313"]
     log_in(client, staff.state)
     with django_capture_on_commit_callbacks(execute=True):
-        client.post(everybody, {"format": "csv"})
+        client.post(everybody, {"format": "csv", "district": "state"})
     of_state = CardSet.objects.latest("pk")
     assert len(csv_rows(download(client, of_state))) == 2
 
