@@ -81,6 +81,8 @@ def test_without_a_script_it_is_a_link_and_a_form(begin, device, maya):  # noqa:
     page.goto("/?language=en")
     page.fill("#code", code_of(maya))
     page.get_by_role("button", name="Start").click()
+    # The page that needs scripts leads there by itself.
+    page.wait_for_url("**/take/plain/**")
     page.goto("/take/plain/?language=en")
     page.get_by_role("link", name=LINK).click()
     page.get_by_role("button", name=LINK).click()
