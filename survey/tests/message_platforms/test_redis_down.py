@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from threading import Barrier, Thread
+from threading import Barrier, Semaphore, Thread
 
 import pytest
 from django.core.cache import caches
@@ -88,15 +88,24 @@ def test_people_save_and_finish_as_before_and_are_noted_later(
 
 
 def test_many_who_miss_the_same_person_read_it_once(braze, maya, monkeypatch):
-    reads, ours = [], fallback._read
+    reads, ours, wait = [], fallback._read, fallback._wait_for_other
+    waiting = Semaphore(0)
 
     def slowly(alias, respondent_id):
         reads.append(respondent_id)
-        time.sleep(0.02)
+        # Who looked before and asks afterwards reads once more.
+        for _ in range(7):
+            assert waiting.acquire(timeout=patience(10))
         return ours(alias, respondent_id)
 
+    def waits(*person):
+        waiting.release()
+        return wait(*person)
+
     monkeypatch.setattr(fallback, "_read", slowly)
-    monkeypatch.setattr(fallback, "WAITS", (0.05,) * 40)
+    monkeypatch.setattr(fallback, "_wait_for_other", waits)
+    monkeypatch.setattr(fallback, "READ_SECONDS", 60)
+    monkeypatch.setattr(fallback, "WAITS", (0.05,) * 400)
     braze.ask("/messages/0/x.json")
     replies = together(8, lambda: braze_again(braze).ask(maya).status_code)
     assert replies == [200] * 8
