@@ -1,4 +1,4 @@
-"""Find who answered in the round before, too, and how far their measures go together.
+"""Find people who answered the previous round, and the correlation of their measures.
 
 The errors of two rounds have a part in common where the same people answered both: the
 variance of a change is a² + b² - 2 κ a b for the errors a and b of both means. With the
@@ -51,7 +51,7 @@ PARTS = 20
 
 @dataclass(frozen=True)
 class ReturningPeople:
-    """The people who were at the same school in the round before."""
+    """Hold the people who were at the same school in the previous round."""
 
     before: Administration
     # School -> people in the round before, now, and in both as far as readers may know.
@@ -76,7 +76,7 @@ class ReturningPeople:
 def returning_people(
     administration: Administration, people: People
 ) -> ReturningPeople | None:
-    """Find who of a release's people are in that of the latest round before.
+    """Find people of a release who are in the release of the previous round, too.
 
     None if people have no IDs, or were promised that nobody joins their answers; and
     while answers differ from those that the release counts.
@@ -189,7 +189,10 @@ def _rows(ids: Ints, wanted: Ints) -> tuple[Ints, NDArray[np.bool_]]:
 
 
 def _counts(before: Ints, now: Ints, both: Ints) -> dict[int, tuple[int, int, int]]:
-    """Count the people of each school in both rounds, who are given by their school."""
+    """Count each school's people before, now, and in both rounds.
+
+    Each argument has the school of each person.
+    """
     schools = np.unique(np.concatenate([before, now]))
     size = len(schools)
     columns = [

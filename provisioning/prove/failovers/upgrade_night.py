@@ -45,7 +45,7 @@ REPLAYED = (
 
 
 class OldFleet(Cluster):
-    """A fleet whose data are of another version than its distribution's."""
+    """Start a fleet with data of another version of PostgreSQL than Debian's."""
 
     def programs(self) -> Path:
         return INSTALLED / "{{ postgresql_version }}" / "bin"
@@ -111,12 +111,12 @@ def primary_of(fleet: Cluster) -> Any:
 
 def record(fleet: Cluster) -> Record:
     """Return what the database holds, without what saves and the playbook change."""
-    whole = record_database(primary_of(fleet).folder / "run")
+    recorded = record_database(primary_of(fleet).folder / "run")
     for table in ANSWERED:
-        del whole["table"][table]
-    for role in whole["role"].values():
+        del recorded["table"][table]
+    for role in recorded["role"].values():
         del role[PASSWORD]
-    return whole
+    return recorded
 
 
 def shortcomings_of(result: dict[str, Any], to: int) -> list[str]:

@@ -283,7 +283,7 @@ def test_thousands_of_tiny_headers_are_passed_on_or_get_a_page(nginx):
 
 
 def test_what_fits_in_no_message_to_a_worker_is_tried_again(rendered, upstreams):
-    """As over HTTP/2, of whose headers fewer bytes are counted."""
+    """HTTP/2 lets through more headers than a message to a worker holds."""
     headers = "\r\n".join(f"a{number}: {'x' * 90}" for number in range(900))
     text = (rendered / "etc/nginx/nginx.conf").read_text()
     text = text.replace("header_buffers 3 8k;", "header_buffers 8 32k;")

@@ -1,4 +1,4 @@
-"""What public results say of people who answered two rounds."""
+"""Errors of public changes, where the same people answered two rounds."""
 
 from __future__ import annotations
 

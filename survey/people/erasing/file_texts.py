@@ -133,10 +133,10 @@ def _sav_columns(file: IO[bytes]) -> list[tuple[int, int]]:
     for name, width in widths:
         if skipped:
             skipped -= 1
-        elif whole := long_widths.get(name):
-            skipped = -(-whole // SEGMENT_DECLARED) - 1
-            last = whole - skipped * SEGMENT_DECLARED
-            columns.append((SEGMENT * skipped + -(-last // 8), whole))
+        elif declared := long_widths.get(name):
+            skipped = -(-declared // SEGMENT_DECLARED) - 1
+            last = declared - skipped * SEGMENT_DECLARED
+            columns.append((SEGMENT * skipped + -(-last // 8), declared))
         else:
             columns.append((max(1, -(-width // 8)), width))
     if not all(0 <= width <= WIDEST for _, width in columns):
