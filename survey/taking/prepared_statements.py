@@ -35,7 +35,7 @@ UNKNOWN, KNOWN_ALREADY = "26000", "42P05"
 STALE = "0A000"
 # Two statements that are executed by turns, on connections that take turns.
 TRIES = 3
-# Statements that name an administration are this many times two.
+# Texts kept in memory: two for each administration, and those of saves and logins.
 MOST_TEXTS = 512
 
 
